@@ -14,6 +14,8 @@ export type DecodedPicture =
 const maxPixels = 40_000_000;
 /** The longest side of a JPEG or GIF. A wider PNG can take gigabytes to decode: libvips holds many of its rows at once. */
 const maxInputSide = 65_535;
+/** Each scan of a progressive JPEG goes over all of its pixels, and maxSeconds does not end them. Usual are about ten. */
+const maxScans = 500;
 const maxSide = 2048;
 const maxSeconds = 10;
 
@@ -40,6 +42,18 @@ function extensionByBytes(bytes: Buffer): PictureExtension | undefined {
   return undefined;
 }
 
+/** Whether a JPEG has more scans than it may. Bytes of its metadata can look like a scan, but not so often. */
+function hasTooManyScans(bytes: Buffer): boolean {
+  const startOfScan = Buffer.from([0xff, 0xda]);
+  let scans = 0;
+  let at = bytes.indexOf(startOfScan);
+  while (at !== -1 && scans <= maxScans) {
+    scans++;
+    at = bytes.indexOf(startOfScan, at + 2);
+  }
+  return scans > maxScans;
+}
+
 const encoders: Record<PictureExtension, (pixels: Sharp) => Sharp> = {
   jpg: (pixels) => pixels.jpeg({ quality: 85 }),
   png: (pixels) => pixels.png(),
@@ -56,6 +70,9 @@ function reasonFor(error: unknown): string {
 }
 
 async function reencode(bytes: Buffer, extension: PictureExtension): Promise<DecodedPicture> {
+  if (extension === 'jpg' && hasTooManyScans(bytes)) {
+    return { kind: 'invalid', reason: `has more than ${maxScans} progressive scans` };
+  }
   const input = {
     limitInputPixels: maxPixels,
     animated: true,

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { array, assert, asyncProperty, constantFrom, nat, record } from 'fast-check';
 import sharp from 'sharp';
 import { createPictureDecoder, decodePicture, type DecodedPicture } from '../../src/media/picture.ts';
-import { blackPng, frames, gifOfFrames, halves } from './pictures.ts';
+import { blackPng, frames, gifOfFrames, halves, jpegOfScans } from './pictures.ts';
 
 async function decoded(bytes: Buffer): Promise<Extract<DecodedPicture, { kind: 'picture' }>> {
   const result = await decodePicture(bytes);
@@ -125,6 +125,14 @@ describe('the size of a picture', () => {
   test('includes all frames of an animation', async () => {
     expect((await decoded(gifOfFrames(400, 400, 250))).type).toBe('image/gif');
     expect(await decodePicture(gifOfFrames(400, 400, 251))).toEqual(tooLarge);
+  });
+
+  test('may take 500 scans, and not one more: each goes over all pixels, and no time limit ends them', async () => {
+    expect((await decoded(jpegOfScans(500))).type).toBe('image/jpeg');
+    expect(await decodePicture(jpegOfScans(501))).toEqual({
+      kind: 'invalid',
+      reason: 'has more than 500 progressive scans',
+    });
   });
 
   test('is reduced to 2048 pixels on the long side, in proportion', async () => {

@@ -49,3 +49,22 @@ export function gifOfFrames(width: number, height: number, count: number): Buffe
   const frame = Buffer.from('\x21\xf9\x04\0\x0a\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0', 'latin1');
   return Buffer.concat([screen, ...Array.from({ length: count }, () => frame), Buffer.from([0x3b])]);
 }
+
+/** A JPEG of one black block, whose pixels are gone over in so many progressive scans. */
+export function jpegOfScans(count: number): Buffer {
+  const huffmanTable = (number: string) => `ffc40014${number}01${'00'.repeat(16)}`;
+  const scan = (coefficients: string) => `ffda0008010100${coefficients}007f`;
+  return Buffer.from(
+    [
+      'ffd8',
+      `ffdb004300${'01'.repeat(64)}`,
+      'ffc2000b080008000801011100',
+      huffmanTable('00'),
+      huffmanTable('10'),
+      scan('0000'),
+      scan('013f').repeat(count - 1),
+      'ffd9',
+    ].join(''),
+    'hex',
+  );
+}
