@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
-import { isLoopback, namesLoopback } from '../lib/hosts.ts';
+import { hostFault, isLoopback, namesLoopback } from '../lib/hosts.ts';
 import { sendProblem } from './problem.ts';
 
 const self = ["'self'"];
@@ -31,6 +31,20 @@ const browserRules = helmet({
 export const protectBrowsers: RequestHandler = (request, response, next) => {
   response.setHeader('Cache-Control', 'no-store');
   browserRules(request, response, next);
+};
+
+/** Refuses a request without a valid Host header with 400. */
+export const requireHost: RequestHandler = (request, response, next) => {
+  const fault = hostFault(request);
+  if (fault === undefined) next();
+  else {
+    sendProblem(response, {
+      status: 400,
+      title: 'Malformed request',
+      detail: `The request has ${fault}.`,
+      remedy: 'Send HTTP/1.1 with one Host header, the address of the admin port.',
+    });
+  }
 };
 
 /**

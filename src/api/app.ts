@@ -8,6 +8,7 @@ import { callOf, trackCalls, type AccessRecord } from './call.ts';
 import { documentation } from './docs/documentation.ts';
 import { livez, readyz, type HealthOptions } from './health.ts';
 import { serveMedia } from './media.ts';
+import { refuseForHost } from './middleware/malformed-requests.ts';
 import { createOperations, type OperationOptions } from './operations.ts';
 import { createPipeline, type PipelineOptions } from './pipeline.ts';
 import { staticText } from './docs/static-text.ts';
@@ -39,9 +40,9 @@ export function createApp(options: AppOptions): Express {
   app.use(trackCalls(options.onSettled));
   if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, [organizationHeader, ...corsHeaders]));
   app.use(createPipeline(createOperations(options), options));
-  app.use((_request, response, next) => {
+  app.use((request, response, next) => {
     response.setHeader('X-Request-Id', callOf(response).requestId);
-    next();
+    if (!refuseForHost(request, response)) next();
   });
   app.use(
     readOnlyRouter({

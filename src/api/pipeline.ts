@@ -8,6 +8,7 @@ import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
 import { isCompressedUpload, type LoadShedding } from './middleware/load-shedding.ts';
+import { refuseForHost } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import {
@@ -57,6 +58,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       'private, no-store',
       ...deprecation.current.headers,
     ];
+    if (refuseForHost(request, response)) return;
     const row = byMethod.get(request.method);
     if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
     else void answer(row, request, response);

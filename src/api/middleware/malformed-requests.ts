@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES, type Server, type ServerResponse } from 'node:http';
+import { STATUS_CODES, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
+import { hostFault } from '../../lib/hosts.ts';
 import { sendProblem } from '../respond.ts';
 import { hasCall } from '../call.ts';
 
@@ -30,11 +31,13 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
   });
 }
 
-/** Refuses a request without a valid Host header, saying what it has, and closes its connection. */
-export function refuseForHost(fault: string, response: ServerResponse, baseUrl: string): void {
-  const problem = new ProblemError('malformed-request', `The request has ${fault}.`);
-  const { head, body } = render(problem, baseUrl);
-  response.writeHead(400, { ...head, Connection: 'close' }).end(body);
+/** Refuses a request without a valid Host header, saying what it has; returns whether it did. */
+export function refuseForHost(request: Request, response: Response): boolean {
+  const fault = hostFault(request);
+  if (fault === undefined) return false;
+  response.shouldKeepAlive = false;
+  sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
+  return true;
 }
 
 function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
@@ -54,8 +57,16 @@ function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
     response.shouldKeepAlive = false;
     sendProblem(response, problem);
   } else {
-    const { head, body } = render(problem, baseUrl);
-    const lines = Object.entries({ ...head, Date: new Date().toUTCString(), Connection: 'close' });
+    const requestId = randomUUID();
+    const body = JSON.stringify(problem.toBody(requestId, baseUrl));
+    const lines = Object.entries({
+      ...problem.headers,
+      'X-Request-Id': requestId,
+      'Content-Type': 'application/problem+json',
+      'Content-Length': String(Buffer.byteLength(body)),
+      Date: new Date().toUTCString(),
+      Connection: 'close',
+    });
     socket.write(
       `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
         `${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
@@ -75,17 +86,4 @@ function problemOf({ code }: NodeJS.ErrnoException): ProblemError {
     default:
       return new ProblemError('malformed-request', 'The bytes received are not a valid HTTP request.');
   }
-}
-
-/** The headers and the body of a problem for a request that never reached the app. */
-function render(problem: ProblemError, baseUrl: string): { head: Record<string, string>; body: string } {
-  const requestId = randomUUID();
-  const body = JSON.stringify(problem.toBody(requestId, baseUrl));
-  const head = {
-    ...problem.headers,
-    'X-Request-Id': requestId,
-    'Content-Type': 'application/problem+json',
-    'Content-Length': String(Buffer.byteLength(body)),
-  };
-  return { head, body };
 }

@@ -124,6 +124,21 @@ describe('bytes that are not a request', () => {
     },
   );
 
+  test('no host, at a path of the contract, is refused with the headers of the contract, and nowhere else', async () => {
+    for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'OPTIONS']) {
+      const answer = await answersTo(`${method} /api/profile HTTP/1.1\r\nContent-Length: 0\r\n\r\n`);
+      const { status, headers } = parse(answer);
+      expect(status).toBe('HTTP/1.1 400 Bad Request');
+      expect(headers['deprecation']).toMatch(/^@\d+$/);
+      expect(headers['link']).toContain('rel="successor-version"');
+    }
+    for (const path of ['/', '/docs/', '/livez', '/api/']) {
+      const answer = await answersTo(`GET ${path} HTTP/1.1\r\n\r\n`);
+      const headers = expectProblem(answer, '400 Bad Request', 'malformed-request');
+      expect(headers).not.toHaveProperty('deprecation');
+    }
+  });
+
   test('HTTP/1.0 needs no host', async () => {
     expect(await answersTo('GET /livez HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 OK/);
   });
