@@ -36,7 +36,10 @@ const textParts = [
 export async function readUpload(request: Request, response: Response): Promise<Upload> {
   const body = await receiveBody(request, response, rules);
   const boundary = boundaryOf(request);
-  checkTextParts(body, boundary, await parse(request, response, body));
+  const parts = await parse(request, response, body);
+  // The parser leaves such a body alone.
+  if (request.files === undefined && body.length > 0) throw invalid('The Content-Type is malformed.');
+  checkTextParts(body, boundary, parts);
   const [file] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file.');
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };

@@ -224,6 +224,18 @@ describe('the text parts of an upload', () => {
     expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
   });
 
+  test.each(['boundary=x;', 'boundary=x; charset', 'boundary=x; a=b=c'])(
+    'are not blamed for a malformed Content-Type: %s',
+    async (parameters) => {
+      const player = await (await bridge.newOrganization()).player('u1');
+      const answer = await send(player, disposition, 'Zoe', '--x--\r\n', parameters);
+      expect([answer.status, answer.body]).toMatchObject([
+        400,
+        { code: 'invalid-multipart', detail: 'The Content-Type is malformed.' },
+      ]);
+    },
+  );
+
   test('need a final boundary after them', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
     const answer = await send(player, disposition, 'Zoe', '');
