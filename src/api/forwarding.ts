@@ -16,6 +16,7 @@ import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
 import { hasBody, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
 import type { Row } from './operations.ts';
+import { maxUploadBytes } from './profile/multipart-body.ts';
 import type { Answer } from './respond.ts';
 
 export interface ForwardingOptions extends AuthenticationOptions {
@@ -36,9 +37,6 @@ export type Forwarding = (
 
 /** How long a client may leave its response unread before its connection is closed, in ms. */
 const stallTimeout = 60_000;
-
-/** The largest body of PUT profile, a picture with what surrounds it. */
-const maxProfileBytes = 7 * 1024 * 1024;
 
 /**
  * While the legacy service is the authority, forwards requests to it and relays its responses as they are. The mode of
@@ -110,10 +108,12 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     request: Request,
     response: Response,
   ): Promise<SpooledBody> {
-    const limit = operation === 'putProfile' ? maxProfileBytes : maxListBytes;
+    const limit = operation === 'putProfile' ? maxUploadBytes : maxListBytes;
+    // It is forwarded as it is, without being decompressed.
+    const bytes = Number(request.headers['content-length'] ?? limit);
     const rules: BodyRules = { limit, unreadable: 'malformed-request' };
     let spooling: Promise<SpooledBody> | undefined;
-    load.openBodies.enter(sender, request);
+    load.openBodies.enter(sender, bytes);
     try {
       return await whileReceiving(request, response, rules, async () => {
         spooling = spool(request.iterator({ destroyOnReturn: false }), limit, () => tooLarge(rules));
@@ -124,7 +124,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       spooling?.then((body) => body.discard()).catch(() => {});
       throw error;
     } finally {
-      load.openBodies.leave(sender, request);
+      load.openBodies.leave(sender, bytes);
     }
   }
 

@@ -5,7 +5,12 @@ import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import type { Demands, Session } from './authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
 import { parseReplacements, parseUsernames, readList } from './denylist/list-body.ts';
-import { createProfileHandlers, readProfileBody, type ProfileOptions } from './profile/handlers.ts';
+import {
+  createProfileHandlers,
+  maxProfileBytes,
+  readProfileBody,
+  type ProfileOptions,
+} from './profile/handlers.ts';
 import type { Answer } from './respond.ts';
 
 /** One operation of the contract (section 4). */
@@ -16,6 +21,8 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends De
   path: string;
   /** Reads the body; undefined if the operation has none. */
   body: ((request: Request, response: Response) => Promise<Body>) | undefined;
+  /** The longest body that it accepts, decompressed, in bytes. */
+  maxBodyBytes: (request: Request) => number;
   handler: (session: Session<Outcome>, body: Body) => Promise<Answer> | Answer;
 }
 
@@ -39,6 +46,7 @@ export function createOperations(options: OperationOptions): Row[] {
       // The profile comes with the caller: a single round trip.
       authenticate: readOwnProfile,
       body: undefined,
+      maxBodyBytes: () => 0,
       handler: profile.getProfile,
     }),
     row({
@@ -49,6 +57,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: true,
       authenticate,
       body: readProfileBody,
+      maxBodyBytes: maxProfileBytes,
       handler: profile.putProfile,
     }),
     row({
@@ -59,6 +68,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: false,
       authenticate,
       body: readList(parseReplacements, maxListBytes),
+      maxBodyBytes: () => maxListBytes,
       handler: denylist.banUsernames,
     }),
     row({
@@ -69,6 +79,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: false,
       authenticate,
       body: readList(parseUsernames, maxListBytes),
+      maxBodyBytes: () => maxListBytes,
       handler: denylist.removeDeniedUsernames,
     }),
     row({
@@ -79,6 +90,7 @@ export function createOperations(options: OperationOptions): Row[] {
       needsUser: false,
       authenticate,
       body: readList(parseUsernames, maxListBytes),
+      maxBodyBytes: () => maxListBytes,
       handler: denylist.overwriteDenylist,
     }),
   ];

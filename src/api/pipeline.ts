@@ -7,7 +7,7 @@ import { openSession, requireRole, type AuthenticationOptions, type Session } fr
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
-import { isCompressedUpload, type LoadShedding } from './middleware/load-shedding.ts';
+import { bytesOf, isCompressed, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseForHost } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
@@ -104,8 +104,10 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
 
     const { keyId } = session.found.caller;
-    const countsAsOpen = isLate || isCompressedUpload(request);
-    if (countsAsOpen) openBodies.enter(keyId, request);
+    // A compressed body has yet to be read in full, even if it came with its headers.
+    const isOpen = isLate || isCompressed(request.headers);
+    const bytes = bytesOf(request, row.maxBodyBytes(request));
+    if (isOpen) openBodies.enter(keyId, bytes);
     try {
       const body = await row.body(request, response);
       const admitted = given ?? cutover.admitChange();
@@ -136,7 +138,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
         if (given === undefined) admission.release();
       }
     } finally {
-      if (countsAsOpen) openBodies.leave(keyId, request);
+      if (isOpen) openBodies.leave(keyId, bytes);
     }
   }
 }

@@ -1,9 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Request } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 
 const defaultLimits = {
   slots: 2000,
-  /** Bodies above 64 KiB and compressed uploads in this process: each may hold a whole picture or list in memory. */
+  /** Bodies in this process that may take more than 64 KiB: each may hold a whole picture or list in memory. */
   largeBodies: 64,
   /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
   largeBodiesPerKey: 16,
@@ -45,10 +46,13 @@ export function createLoadShedding(limits = defaultLimits) {
       },
       inUse: () => slotsInUse,
     },
-    /** For bodies that are being received. They wait for their client, and take memory and a socket, but no slot. */
+    /**
+     * For bodies that are being received, of at most so many bytes. They wait for their client, and take memory and a
+     * socket, but no slot.
+     */
     openBodies: {
-      enter: (keyId: string, request: Request): void => {
-        const ofSize = bodies[sizeOf(request)];
+      enter: (keyId: string, bytes: number): void => {
+        const ofSize = bodies[sizeOf(bytes)];
         const ofKey = ofSize.byKey.get(keyId) ?? 0;
         if (ofSize.open >= ofSize.limit) refuse('This instance is receiving too many large bodies.');
         if (ofKey >= ofSize.perKey) {
@@ -58,8 +62,8 @@ export function createLoadShedding(limits = defaultLimits) {
         ofSize.byKey.set(keyId, ofKey + 1);
         ofSize.open++;
       },
-      leave: (keyId: string, request: Request): void => {
-        const ofSize = bodies[sizeOf(request)];
+      leave: (keyId: string, bytes: number): void => {
+        const ofSize = bodies[sizeOf(bytes)];
         const ofKey = ofSize.byKey.get(keyId) ?? 0;
         if (ofKey > 1) ofSize.byKey.set(keyId, ofKey - 1);
         else ofSize.byKey.delete(keyId);
@@ -76,12 +80,14 @@ const countsByKey = (): Map<string, number> => new Map();
 
 const smallBytes = 64 * 1024;
 
-function sizeOf(request: Request): 'large' | 'small' {
-  const announced = Number(request.headers['content-length'] ?? Infinity);
-  return announced > smallBytes || isCompressedUpload(request) ? 'large' : 'small';
+const sizeOf = (bytes: number): 'large' | 'small' => (bytes > smallBytes ? 'large' : 'small');
+
+/** The most bytes that a body can take in memory, where the operation accepts `limit`. */
+export function bytesOf({ headers }: Request, limit: number): number {
+  return isCompressed(headers) ? limit : Number(headers['content-length'] ?? limit);
 }
 
-/** An upload that takes up to a thousand times its length in memory. Compressed JSON of a profile stays small. */
-export function isCompressedUpload({ headers }: Request): boolean {
-  return headers['content-encoding'] !== undefined && /^multipart\//i.test(headers['content-type'] ?? '');
+/** Whether a body has more bytes than are sent: up to a thousand times as many. */
+export function isCompressed(headers: IncomingHttpHeaders): boolean {
+  return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
 }

@@ -10,7 +10,7 @@ import { isBacklogFull } from '../../redis/changes.ts';
 import type { Session } from '../authentication.ts';
 import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';
-import { readUpload } from './multipart-body.ts';
+import { maxUploadBytes, readUpload } from './multipart-body.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** A PUT's change, and the picture file that came with it. */
@@ -21,6 +21,11 @@ interface ProfileBody {
 
 /** A larger JSON body cannot be a profile. */
 const maxJsonBytes = 64 * 1024;
+
+/** The longest body of contract 4.2, by its form. */
+export function maxProfileBytes(request: Request): number {
+  return isUpload(request) ? maxUploadBytes : maxJsonBytes;
+}
 
 /** Reads a body of contract 4.2 in either form. */
 export async function readProfileBody(request: Request, response: Response): Promise<ProfileBody> {

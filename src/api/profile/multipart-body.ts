@@ -8,9 +8,11 @@ import { receiveBody, tooLarge, type BodyRules } from '../middleware/receive-bod
 /** The largest picture file that a client may send, in bytes. */
 const maxPictureBytes = 5 * 1024 * 1024;
 
-/** The other parts of a body are small. */
+/** The longest body: its other parts are small. */
+export const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
+
 const rules: BodyRules = {
-  limit: maxPictureBytes + 2 * 1024 * 1024,
+  limit: maxUploadBytes,
   tooLarge: `The picture is larger than ${maxPictureBytes} bytes.`,
   unreadable: 'invalid-multipart',
 };

@@ -39,15 +39,36 @@ afterEach(() => {
 
 /** Begins a PUT; its body is sent by the caller, or never. */
 function beginPut(apiKey: string, headers: Record<string, string | number>): ClientRequest {
-  const put = request(`${bridge.url}/api/profile/`, {
-    method: 'PUT',
+  return beginRequest('PUT', '/api/profile/', apiKey, headers);
+}
+
+function beginRequest(
+  method: string,
+  path: string,
+  apiKey: string,
+  headers: Record<string, string | number>,
+): ClientRequest {
+  const sent = request(`${bridge.url}${path}`, {
+    method,
     agent: false,
     headers: { 'x-api-key': apiKey, 'x-platform-organization-id': organization.id, ...headers },
   });
-  put.on('error', () => {});
-  put.flushHeaders();
-  open.push(put);
-  return put;
+  sent.on('error', () => {});
+  sent.flushHeaders();
+  open.push(sent);
+  return sent;
+}
+
+/** The statuses of 64 requests with a compressed body, sent at once. */
+async function statusesOf64(method: string, path: string, apiKey: string, type: string, body: Buffer) {
+  const headers = { 'content-type': type, 'content-length': body.length, 'content-encoding': 'gzip' };
+  return await Promise.all(
+    Array.from({ length: 64 }, async () => {
+      const sent = beginRequest(method, path, apiKey, headers);
+      sent.end(body);
+      return (await responseTo(sent)).statusCode;
+    }),
+  );
 }
 
 async function responseTo(put: ClientRequest): Promise<IncomingMessage> {
@@ -96,28 +117,30 @@ describe('unfinished bodies', () => {
     expect(await ready.json()).toEqual({ status: 'ok', degraded: [] });
   });
 
-  test('64 compressed uploads of one key do not take the memory of 64 pictures, however short they are', async () => {
-    const { apiKey } = await organization.newKey({ role: 'player', userId: 'compressed' });
-    const file = Buffer.concat([
+  test('64 compressed bodies of one key do not take the memory of 64 pictures or lists, however short they are', async () => {
+    const player = await organization.newKey({ role: 'player', userId: 'compressed' });
+    const admin = await organization.newKey({ role: 'admin' });
+    const upload = Buffer.concat([
       Buffer.from('--x\r\nContent-Disposition: form-data; name="a"; filename="a"\r\n\r\n'),
-      Buffer.alloc(5 * 1024 * 1024),
+      Buffer.alloc(1_000_000),
       Buffer.from('\r\n--x--\r\n'),
     ]);
-    const body = gzipSync(file);
-    const headers = {
-      'content-type': large['content-type'],
-      'content-length': body.length,
-      'content-encoding': 'gzip',
-    };
-    const statuses = await Promise.all(
-      Array.from({ length: 64 }, async () => {
-        const put = beginPut(apiKey, headers);
-        put.end(body);
-        return (await responseTo(put)).statusCode;
-      }),
-    );
-    expect(new Set(statuses)).toEqual(new Set([415, 503]));
-    expect(await metric('profile_bridge_open_bodies')).toBe(0);
+    const list = Buffer.from(`[${' '.repeat(200_000)}1]`);
+    for (const [method, path, apiKey, type, body, status] of [
+      ['PUT', '/api/profile/', player.apiKey, large['content-type'], upload, 415],
+      ['DELETE', '/api/profile/username/deny/', admin.apiKey, 'application/json', list, 400],
+    ] as const) {
+      expect(new Set(await statusesOf64(method, path, apiKey, type, gzipSync(body)))).toEqual(
+        new Set([status, 503]),
+      );
+      expect(await metric('profile_bridge_open_bodies')).toBe(0);
+    }
+  });
+
+  test('64 compressed profiles of one key are small, and all of them are answered', async () => {
+    const { apiKey } = await organization.newKey({ role: 'player', userId: 'compressed' });
+    const statuses = await statusesOf64('PUT', '/api/profile/', apiKey, 'application/json', gzipSync('{}'));
+    expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
   test('2,000 unfinished PUTs without a valid key do not prevent a valid PUT', async () => {
@@ -185,6 +208,7 @@ test('an instance without a free slot refuses with 503, and is ready but degrade
     needsUser: true,
     authenticate,
     body: undefined,
+    maxBodyBytes: () => 0,
     handler: async () => {
       begin();
       await isWorkDone;
