@@ -71,7 +71,9 @@ export function run(model: Model, command: Command): { outcome: unknown; after: 
         }
         denied.add(form(name));
       }
-      const byResult = failures.map(([name, reason]) => {
+      // Another spelling of the same name may have been added.
+      const notAdded = failures.filter(([name]) => !denied.has(form(name)));
+      const byResult = notAdded.map(([name, reason]) => {
         const replacement = form(all.get(name) ?? '');
         const isDenied = denied.has(replacement) || replacement === form(name);
         return [name, isDenied ? reason : 'replacement-in-use'];
