@@ -3,6 +3,7 @@ import express, { Router, type Express, type RequestHandler } from 'express';
 import { contractText } from '../contract/document.ts';
 import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
+import type { HostCheck } from '../lib/hosts.ts';
 import type { MediaStore } from '../media/store.ts';
 import { callOf, trackCalls, type AccessRecord } from './call.ts';
 import { documentation } from './docs/documentation.ts';
@@ -40,9 +41,11 @@ export function createApp(options: AppOptions): Express {
   app.use(trackCalls(options.onSettled));
   if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, [organizationHeader, ...corsHeaders]));
   app.use(createPipeline(createOperations(options), options));
-  app.use((request, response, next) => {
+  app.use((_request, response, next) => {
     response.setHeader('X-Request-Id', callOf(response).requestId);
-    if (!refuseForHost(request, response)) next();
+    const { hostFault } = response.locals as HostCheck;
+    if (hostFault === undefined) next();
+    else refuseForHost(hostFault, response);
   });
   app.use(
     readOnlyRouter({

@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
+import type { HostCheck } from '../lib/hosts.ts';
 import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
@@ -58,9 +59,10 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       'private, no-store',
       ...deprecation.current.headers,
     ];
-    if (refuseForHost(request, response)) return;
+    const { hostFault } = response.locals as HostCheck;
     const row = byMethod.get(request.method);
-    if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
+    if (hostFault !== undefined) refuseForHost(hostFault, response);
+    else if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
     else void answer(row, request, response);
   };
 

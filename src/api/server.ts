@@ -3,6 +3,7 @@ import { createServer, IncomingMessage, ServerResponse, type RequestListener, ty
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
+import type { HostCheck } from '../lib/hosts.ts';
 import { lastResponseOf } from './call.ts';
 import { refuseUnreadable } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
@@ -54,10 +55,12 @@ export async function listen(
   const answer: RequestListener = (request, response) => {
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
+    const locals: HostCheck = { hostFault: hostFault(request) };
+    (response as express.Response).locals = locals;
     app(request as express.Request, response as express.Response);
   };
   const server = createServer(
-    // Node's own answer to a request without a host has no body; the apps check it (hostFault).
+    // Node's own answer to a request without a host has no body; the apps refuse it (HostCheck).
     { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
     answer,
   );
@@ -114,6 +117,22 @@ export async function listen(
      */
     drain: (): Promise<void> => (drained ??= drain()),
   };
+}
+
+/** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
+const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
+
+/** What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2). */
+function hostFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  let host: string | undefined;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
+    if (host !== undefined) return 'more than one Host header';
+    host = rawHeaders[at + 1] ?? '';
+  }
+  if (host === undefined) return httpVersion === '1.1' ? 'no Host header' : undefined;
+  return hostForm.test(host) ? undefined : 'a Host header that names no host';
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 
 /** Whether a host name or address can only be reached from this machine. */
@@ -29,18 +28,8 @@ export function serverUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
-const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
-
-/** What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2). */
-export function hostFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
-  let host: string | undefined;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? '';
-    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
-    if (host !== undefined) return 'more than one Host header';
-    host = rawHeaders[at + 1] ?? '';
-  }
-  if (host === undefined) return httpVersion === '1.1' ? 'no Host header' : undefined;
-  return hostForm.test(host) ? undefined : 'a Host header that names no host';
+/** What a server tells its app about a request, as the locals of the response. */
+export interface HostCheck {
+  /** What the request has in place of exactly one valid Host header. */
+  readonly hostFault: string | undefined;
 }

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
-import { hostFault } from '../../lib/hosts.ts';
 import { sendProblem } from '../respond.ts';
 import { hasCall } from '../call.ts';
 
@@ -31,13 +30,10 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
   });
 }
 
-/** Refuses a request without a valid Host header, saying what it has; returns whether it did. */
-export function refuseForHost(request: Request, response: Response): boolean {
-  const fault = hostFault(request);
-  if (fault === undefined) return false;
+/** Refuses a request without a valid Host header, saying what it has, and closes its connection. */
+export function refuseForHost(fault: string, response: Response): void {
   response.shouldKeepAlive = false;
   sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
-  return true;
 }
 
 function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
