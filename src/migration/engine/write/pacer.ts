@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Pacer {
-  /** Resolves when this many more may be written, undefined for at once; also where the signal comes. */
+  /**
+   * Resolves when this many more may be written, undefined for at once; also where the signal comes. Several calls
+   * resolve in the order in which they were made.
+   */
   wait: (count: number) => Promise<void> | undefined;
 }
 
@@ -9,12 +12,16 @@ export interface Pacer {
 export function createPacer(rate: number | undefined, signal: AbortSignal): Pacer {
   if (rate === undefined) return { wait: () => undefined };
   let free = Date.now();
+  let turn = Promise.resolve();
   return {
-    wait: async (count) => {
-      const now = Date.now();
-      const start = Math.max(now, free);
+    wait: (count) => {
+      const start = Math.max(Date.now(), free);
       free = start + (count / rate) * 1000;
-      if (start > now) await sleep(start - now, undefined, { signal }).catch(() => {});
+      turn = turn.then(async () => {
+        const left = start - Date.now();
+        if (left > 0) await sleep(left, undefined, { signal }).catch(() => {});
+      });
+      return turn;
     },
   };
 }
