@@ -156,12 +156,15 @@ describe('an apply', () => {
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'finished' }] });
   });
 
-  test('of one run refuses a second one while it is running', async () => {
+  test('of one run refuses a second one while it is running, which leaves its report alone', async () => {
     const tool = createTool();
     const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '2000');
     const end = ended(child);
     await written(tool, 60, end);
-    const second = await tool.json('apply', '--source', source);
+    const report = join(newFolder(), 'report.ndjson');
+    writeFileSync(report, 'reported so far\n');
+    const second = await tool.json('apply', '--source', source, '--report', report);
+    expect(readFileSync(report, 'utf8')).toBe('reported so far\n');
     expect(second).toMatchObject({ exitCode: 1, err: expect.stringContaining(`process ${child.pid ?? 0}`) });
     expect((await tool.json('status')).json).toMatchObject({ runs: [{ phase: 'running' }] });
     child.kill('SIGKILL');

@@ -127,8 +127,8 @@ export async function withSession<Result>(
       choice.writes === true
         ? await whileRegistered({ store, prefix, signal: ending }, workUnder)
         : await workUnder(anyEpoch, ending);
-    // Closed here, where an error still fails the command: an incomplete report must not look complete.
-    issues.close();
+    // Here, where an error still fails the command: an incomplete report must not look complete.
+    issues.complete();
     if (lost.signal.aborted) throw lost.signal.reason;
     return result;
   } catch (error) {

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, fsyncSync, openSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeFileSync } from 'node:fs';
 
 /** A file could not be written; the message is one line with the remedy. */
 export class WriteError extends Error {
@@ -26,11 +26,21 @@ export function attemptWrite<Result>(path: string, remedy: string, work: () => R
   }
 }
 
-/** Creates a file that only this user can read, or empties an existing one; `remedy` as for `attemptWrite`. */
+/**
+ * Creates a file that only this user can read; an existing one is emptied by the first `write`. `remedy` as for
+ * `attemptWrite`.
+ */
 export function createTextFile(path: string, remedy: string) {
   const attempt = <Result>(work: () => Result): Result => attemptWrite(path, remedy, work);
-  let file: number | undefined = attempt(() => openSync(path, 'w', 0o600));
+  let file: number | undefined = attempt(() => openSync(path, 'a', 0o600));
+  // A pipe or a device can neither be emptied nor be brought to a disk.
+  const isFile = fstatSync(file).isFile();
+  let isOurs = false;
   let text = '';
+  const empty = (): void => {
+    if (file !== undefined && isFile) ftruncateSync(file);
+    isOurs = true;
+  };
   const flush = (): void => {
     const block = text;
     text = '';
@@ -38,6 +48,7 @@ export function createTextFile(path: string, remedy: string) {
   };
   return {
     write: (more: string): void => {
+      if (!isOurs) attempt(empty);
       text += more;
       if (text.length >= blockLength) attempt(flush);
     },
@@ -48,8 +59,7 @@ export function createTextFile(path: string, remedy: string) {
       try {
         attempt(() => {
           flush();
-          // A pipe or a device cannot be brought to a disk.
-          if (fstatSync(open).isFile()) fsyncSync(open);
+          if (isFile) fsyncSync(open);
         });
       } finally {
         file = undefined;

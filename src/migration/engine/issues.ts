@@ -105,8 +105,13 @@ export function openIssues(path?: string) {
     counts: () => counts,
     /** The first few of each kind. */
     examples: (): readonly Issue[] => examples,
-    /** Flushes the report to the disk. */
+    /** Closes the report, flushed to the disk. One without issues is what it was before. */
     close: (): void => file?.close(),
+    /** The same at the end of the work: one without issues is empty. */
+    complete: (): void => {
+      file?.write('');
+      file?.close();
+    },
   };
 }
 
