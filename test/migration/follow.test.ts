@@ -201,6 +201,18 @@ test('a run that is forgotten between two rounds is not followed any more', asyn
   expect((await tool.json('status')).json).toMatchObject({ runs: [] });
 });
 
+test.each([
+  ['has failed', 'failed', rmSync],
+  ['was refused', 'refused', (file: string) => writeFileSync(file, '{"organizationId":"acme"}\n')],
+])('one whose last round %s exits with 1 when it is stopped', async (_, state, spoil) => {
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
+  const follower = followerOf(createTool().start('apply', '--source', source, '--follow', '--lag', '1s'));
+  await follower.until({ round: 1, ok: true });
+  spoil(join(source, 'profiles.ndjson'));
+  await follower.until({ state, ok: false });
+  expect(await follower.stop()).toBe(1);
+});
+
 test('an entity that vanishes is a problem, until it is back', async () => {
   const tool = createTool();
   const profiles = [{ organizationId: 'acme', userId: 'u1' }];

@@ -40,6 +40,8 @@ async function follow(
   const report = createReport(environment, choice);
   /** When the last applied round began: what had changed by then is in Redis. */
   let appliedAt: number | undefined;
+  /** Whether the last round that was not interrupted has left something undone. */
+  let isBehind = false;
   for (let round = 1; ; round += 1) {
     const startedAt = Date.now();
     let last: AppliedResult | undefined;
@@ -47,10 +49,14 @@ async function follow(
       const fresh = choice.fresh === true && round === 1;
       last = await apply(environment, { ...choice, fresh, isNextRound: appliedAt !== undefined });
       if (last.state === 'applied') appliedAt = startedAt;
+      if (last.state !== 'interrupted') isBehind = last.error !== undefined;
       if (last.state !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
     } catch (error) {
       if (appliedAt === undefined || error instanceof FinalError) throw error;
-      if (!signal.aborted) report(round, appliedAt, describeError(error));
+      if (!signal.aborted) {
+        isBehind = true;
+        report(round, appliedAt, describeError(error));
+      }
     }
     // Nothing has been applied yet, or names are being moved between users: the operator does not want to leave it like
     // that.
@@ -59,8 +65,7 @@ async function follow(
     const pause = Math.max(0, startedAt + choice.lag - Date.now());
     if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
     if (!signal.aborted) continue;
-    const isRefused = last !== undefined && last.error !== undefined && last.state !== 'interrupted';
-    return { exitCode: isRefused ? 1 : 0, json: undefined, text: 'Stopped.' };
+    return { exitCode: isBehind ? 1 : 0, json: undefined, text: 'Stopped.' };
   }
 }
 

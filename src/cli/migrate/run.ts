@@ -168,5 +168,5 @@ Exit codes: 0 done, 1 ran and found a problem, 2 wrong usage or configuration, 1
 const followHelp = `
 With --follow, each round prints a line (with --json, a line of JSON): what it read and wrote, and how far Redis is
 behind the source. A problem in the first round ends the command. Later problems, such as an unavailable database or
-Redis, are reported, and the next round tries again. Ctrl-C stops it with exit code 0 once it has caught up. The file
-of --report is that of the last round.`;
+Redis, are reported, and the next round tries again. Ctrl-C stops it with exit code 0 once it has caught up, or 1 if the
+last round failed. The file of --report is that of the last round.`;
