@@ -1,4 +1,5 @@
 import { takingTurns } from '../../lib/time-slices.ts';
+import { profileKey } from '../../redis/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { subjectOf } from '../engine/issues.ts';
 import { createGroups } from './groups.ts';
@@ -11,7 +12,7 @@ import { summaryOf, type Spool, type Summary } from './spool.ts';
  * identities that occurred more than once; a record that Redis already has may be missing from the spool.
  */
 export async function decideDuplicates(
-  context: Pick<MigrationContext, 'workspace' | 'organizations' | 'issues'>,
+  context: Pick<MigrationContext, 'store' | 'workspace' | 'organizations' | 'issues'>,
   spool: Spool,
   repeated: Seen,
 ): Promise<void> {
@@ -28,8 +29,9 @@ export async function decideDuplicates(
     const newest = group.reduce((best, next) =>
       (next.updatedAt ?? 0) >= (best.updatedAt ?? 0) ? next : best,
     );
-    // Redis has the newer record, which came first in the source.
-    const isOlder = newest.outcome === 'newer' && group.every(({ isRepeated }) => isRepeated);
+    // Redis has the record that came first in the source.
+    const isFirstThere = group.every(({ isRepeated }) => isRepeated);
+    const isOlder = isFirstThere && (await isNewerInRedis(context, newest));
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;
       const { entity, where } = candidate;
@@ -41,4 +43,14 @@ export async function decideDuplicates(
       spool.decide(candidate.seq, 'superseded');
     }
   }
+}
+
+async function isNewerInRedis(
+  { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
+  { entity, outcome, organizationId, userId = '', updatedAt = 0 }: Summary,
+): Promise<boolean> {
+  if (entity !== 'profiles' || (outcome !== 'updated' && outcome !== 'taken')) return outcome === 'newer';
+  // It is to be written whatever Redis has, if the source is trusted.
+  const { base } = await organizations.find(organizationId);
+  return Number(await store.hget(profileKey(base, userId), 't')) > updatedAt;
 }

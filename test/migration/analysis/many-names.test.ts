@@ -6,7 +6,9 @@ import { createSpool } from '../../../src/migration/analysis/spool.ts';
 import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
 import { openIssues } from '../../../src/migration/engine/issues.ts';
 import type { Organization, Organizations } from '../../../src/migration/engine/organizations.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
+const store = await useTestStore();
 let workspace: Workspace;
 
 beforeEach(() => {
@@ -45,7 +47,7 @@ test('the lock of a run can be renewed while many records are decided on', async
     spool.add({ seq, entity: 'profiles', record, where: '', outcome: 'updated', previous });
     repeated.add('profiles acme', userId);
   }
-  const context = { workspace, organizations, issues: openIssues() };
+  const context = { store, workspace, organizations, issues: openIssues() };
   expect(await turnsDuring(async () => await decideDuplicates(context, spool, repeated))).toBeGreaterThan(4);
   const choice = { onConflict: 'abort', usernameToPrune: () => Promise.resolve(undefined) } as const;
   expect(await turnsDuring(async () => await decideNames(context, spool, choice))).toBeGreaterThan(4);
