@@ -62,7 +62,7 @@ export async function verify(
       records: verified.read,
       error: isFine
         ? undefined
-        : `${found} between the source and Redis: ${remedies(scope.entities, issues, hasAccepted).join(', ')}, then verify again`,
+        : `${found} between the source and Redis: ${remedies(scope.entities, issues, { hasAccepted, comparisons: verified.comparisons }).join(', ')}, then verify again`,
     };
   });
 }
@@ -73,19 +73,25 @@ function unknownRun(run: string): string {
 }
 
 /** The remedies for the differences found. An extra record may be an invalid row of the source, which is not pruned. */
-function remedies(entities: readonly Entity[], issues: Issues, hasAccepted: boolean): string[] {
+function remedies(
+  entities: readonly Entity[],
+  issues: Issues,
+  { hasAccepted, comparisons }: { hasAccepted: boolean; comparisons: number },
+): string[] {
   const has = (...reasons: Reason[]): boolean => issues.count(reasons) > 0;
   const isExtra = (entity: Entity): boolean => issues.count('extra', entity) > 0;
   const isReadable = (entity: Entity): boolean => issues.count('invalid', entity) === 0;
   const mustCorrect =
     (!hasAccepted && has(...problems)) || entities.some((entity) => isExtra(entity) && !isReadable(entity));
   const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
+  const canApply = issues.count(['missing', 'different']) > comparisons;
   return [
     ...(mustCorrect ? ['correct the source'] : []),
+    ...(comparisons > 0 ? ['change the comparison of names with profile-bridge admin org set'] : []),
     ...(has('index') ? ['repair the index with profile-bridge admin fsck --repair'] : []),
     ...(canPrune
       ? ['apply again with --prune']
-      : mustCorrect || has('missing', 'different')
+      : mustCorrect || canApply
         ? ['apply again (it will read everything)']
         : []),
     ...(has('newer-in-redis')

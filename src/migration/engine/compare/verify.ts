@@ -34,7 +34,8 @@ export async function verify(
   const compared = new Map<Entity, number>();
   const entries = entriesToWrite(context, assessment, { withDiffering: true });
   const limits = { size: comparedAtOnce, kindOf: ({ entity }: Decided) => entity };
-  for (const batch of inBatches(entries, limits)) await reportEntries(context, batch);
+  let comparisons = 0;
+  for (const batch of inBatches(entries, limits)) comparisons += await reportEntries(context, batch);
 
   context.progress.next();
   const { reading, extras } = assessment;
@@ -57,23 +58,30 @@ export async function verify(
     read: sum,
     /** How many are missing, different or extra. */
     differences: issues.count(hasAccepted ? differing : [...differing, ...problems]),
+    /** Those of them that are organizations that only compare names in another way: no apply changes that. */
+    comparisons,
   };
 }
 
-/** Reports entries of one entity that do not agree with Redis. */
+/** Reports entries of one entity that do not agree with Redis; how many differ in the comparison of names alone. */
 async function reportEntries(
   context: MigrationContext,
   entries: readonly [Decided, ...Decided[]],
-): Promise<void> {
+): Promise<number> {
   const [first] = entries;
   const differences = await differencesOf(context, first.entity, entries);
   const results = await putRecords(context, first.entity, entries);
+  let comparisons = 0;
   for (const [position, { entity, record, where }] of entries.entries()) {
     const { outcome = 'unchanged', holder } = results[position] ?? {};
     const found = differences[position] ?? [];
     const finding = judge(record, outcome, found, holder);
-    if (finding !== undefined) context.issues.add({ entity, where, ...finding, ...subjectOf(record) });
+    if (finding === undefined) continue;
+    context.issues.add({ entity, where, ...finding, ...subjectOf(record) });
+    const isComparison = found.every(({ field }) => field === 'usernameComparison');
+    if (finding.reason === 'different' && isComparison && found.length > 0) comparisons += 1;
   }
+  return comparisons;
 }
 
 function judge(

@@ -65,11 +65,12 @@ export async function assessSource(
     if (items.length === 0) return;
     if (isVerifying || isPruning)
       for (const { organization, record } of items) extras.note(entity, organization, record);
-    const results = await putRecords(dryRun(context), entity, items);
-    for (const [position, item] of items.entries()) {
+    const compared = isVerifying || entity !== 'organizations' ? items : items.map(withComparisonInForce);
+    const results = await putRecords(dryRun(context), entity, compared);
+    for (const [position, item] of compared.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
-      reportResult(context, entity, item, result);
+      reportResult(context, entity, items[position] ?? item, result);
       if (isSettled(result.outcome) && !isRepeated) {
         tallies.add(entity, record.organizationId, result.outcome);
         continue;
@@ -117,6 +118,13 @@ export async function assessSource(
   if (!isPruning || signal.aborted) return assessment(renames);
   progress.next();
   return assessment(renames, await planPrune(context, reading, extras, pruneAtMost));
+}
+
+/** An organization that is in Redis, as it can be written: its comparison of names stays. */
+function withComparisonInForce(item: Item): Item {
+  const { exists, settings } = item.organization;
+  const { comparison: usernameComparison } = settings;
+  return exists ? { ...item, record: { ...item.record, usernameComparison } } : item;
 }
 
 /** What only Redis can say about a record that is taken as it is. */
