@@ -2,11 +2,12 @@ import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
-import { assessSource, entriesToWrite, type PruneChoice } from './read/assess.ts';
+import { assessSource, entriesToWrite, mayBeUnchanged, type PruneChoice } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
-import type { MigrationContext } from './context.ts';
+import { dryRun, type MigrationContext } from './context.ts';
 import { subjectOf } from './issues.ts';
 import { differencesOf } from './compare/differences.ts';
+import { putRecords } from './write/put.ts';
 
 /** A record that would be changed, with the fields. */
 export type Change = Awaited<ReturnType<typeof changesOf>>[number];
@@ -24,28 +25,33 @@ export async function makePlan({ scope, run }: Chosen, context: MigrationContext
     const { entity } = entry;
     const outcome = await countPlanned(context, entry);
     const own = sample.get(entity) ?? [];
-    if (outcome !== 'created' && own.length < shownChanges) sample.set(entity, [...own, entry]);
+    if (outcome === 'updated' && own.length < shownChanges) sample.set(entity, [...own, entry]);
   }
   const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
   return { assessment, changes: changes.flat() };
 }
 
-/**
- * Counts what `apply` would make of an entry, and returns it. A username that somebody else has in Redis does not refuse
- * it: its holder gives the name up earlier in the same run.
- */
-export async function countPlanned(
-  { store, organizations, tallies }: MigrationContext,
-  { entity, record, outcome }: Decided,
-): Promise<Outcome> {
-  let planned = outcome;
-  if (outcome === 'taken') {
-    const { organizationId, userId } = record as RecordOf['profiles'];
-    const { base } = await organizations.find(organizationId);
-    planned = (await store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
-  }
-  tallies.add(entity, record.organizationId, planned);
+/** Counts what `apply` would make of an entry, and returns it. */
+export async function countPlanned(context: MigrationContext, entry: Decided): Promise<Outcome> {
+  const planned = await plannedOutcome(context, entry);
+  context.tallies.add(entry.entity, entry.record.organizationId, planned);
   return planned;
+}
+
+/**
+ * A username that somebody else has in Redis does not refuse an entry: its holder gives the name up earlier in the same
+ * run, or the entry is written without it.
+ */
+async function plannedOutcome(context: MigrationContext, entry: Decided): Promise<Outcome> {
+  const { entity, record, outcome } = entry;
+  if (mayBeUnchanged(entry)) {
+    const [result] = await putRecords(dryRun(context), entity, [entry]);
+    return result?.outcome ?? outcome;
+  }
+  if (outcome !== 'taken') return outcome;
+  const { organizationId, userId } = record as RecordOf['profiles'];
+  const { base } = await context.organizations.find(organizationId);
+  return (await context.store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
 }
 
 async function changesOf(context: MigrationContext, entity: Entity, entries: readonly Decided[]) {

@@ -167,6 +167,14 @@ export function* entriesToWrite(
   }
 }
 
+/**
+ * Whether the outcome of comparing an entry may not be that of writing it: it is written without the username, and Redis
+ * has none for its user either.
+ */
+export function mayBeUnchanged({ decision, previous }: Decided): boolean {
+  return decision === 'nameless' && previous === undefined;
+}
+
 function withoutUsername<E extends Entity>(record: RecordOf[E]): RecordOf[E] {
   const copy = { ...record };
   delete (copy as { username?: string }).username;

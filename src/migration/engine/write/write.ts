@@ -1,6 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Decided } from '../../analysis/spool.ts';
-import { entriesToWrite, type Assessment } from '../read/assess.ts';
+import { entriesToWrite, mayBeUnchanged, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
@@ -48,16 +48,14 @@ export async function writeEntries(
 
 async function writeBatch(context: MigrationContext, entries: [Decided, ...Decided[]]): Promise<void> {
   const results = await putRecords(context, entries[0].entity, entries);
-  for (const [position, { entity, record, where, outcome: before }] of entries.entries()) {
+  for (const [position, entry] of entries.entries()) {
+    const { entity, record, where, outcome: before } = entry;
     const result = results[position];
     if (result === undefined) continue;
     // A rename, or the loading of its organization, may have written it already.
+    const isWritten = result.outcome === 'unchanged' && !mayBeUnchanged(entry);
     const planned = before === 'taken' ? 'updated' : before;
-    context.tallies.add(
-      entity,
-      record.organizationId,
-      result.outcome === 'unchanged' ? planned : result.outcome,
-    );
+    context.tallies.add(entity, record.organizationId, isWritten ? planned : result.outcome);
     if (result.outcome !== 'taken') continue;
     // The bridge keeps working meanwhile.
     const subject = subjectOf(record);
