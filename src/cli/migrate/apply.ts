@@ -15,8 +15,7 @@ import type { CommandResult } from './report/command-result.ts';
 import { countRemoved, describePruning, describeSpared } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
-export interface ApplyChoice
-  extends SourceChoice, SessionChoice, Omit<EngineChoice, 'everything' | 'afterwards'> {
+export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineChoice, 'afterwards'> {
   /** True, or the folder with the files. */
   copyPictures?: true | string | undefined;
   allowPrivateAddresses?: boolean | undefined;
@@ -42,12 +41,12 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
     let pictures: Copied | undefined;
     const applied = await applyRun(chosen, context, {
       ...choice,
-      everything: copyPictures !== undefined,
-      ...(copyPictures !== undefined && {
-        afterwards: async (scope, inner) => {
-          pictures = await copy(environment, choice, scope, inner);
-        },
-      }),
+      afterwards:
+        copyPictures === undefined
+          ? undefined
+          : async (scope, inner) => {
+              pictures = await copy(environment, choice, scope, inner);
+            },
     });
     const { issues } = context;
     const { kind, assessment, pruned, pendingRenames, isFull } = applied;

@@ -27,8 +27,6 @@ export type Applied = Awaited<ReturnType<typeof applyRun>>;
 
 export interface ApplyChoice extends RoundChoice {
   rate?: number | undefined;
-  /** What a round that reads everything has to do once all records are there, before it counts as finished. */
-  afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
 
 /** Applies a run: resumes a round that was broken off, or begins a new one. One process at a time. */

@@ -1,6 +1,8 @@
 import type { RoundState } from '../runs/runs.ts';
 import type { Chosen } from './read/choose.ts';
+import type { MigrationContext } from './context.ts';
 import type { Entity } from '../records/records.ts';
+import type { Scope } from '../sources/scope.ts';
 import { MigrationError, UsageError } from './issues.ts';
 import type { PruneChoice } from './read/assess.ts';
 
@@ -10,24 +12,18 @@ const overlap = 5 * 60_000;
 export interface RoundChoice extends PruneChoice {
   /** Begins the run anew, as if there was no round before. */
   fresh?: boolean | undefined;
-  /** Reads everything again, however little has changed. */
-  everything?: boolean | undefined;
   /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
   fullEvery?: number | undefined;
   /** The run must be there already. */
   isNextRound?: boolean | undefined;
+  /** What else a round that reads everything does once all records are there, before it counts as finished. */
+  afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
 
 /** The round that an apply makes: the one before if that was broken off, otherwise a new one. */
 export function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  {
-    fresh = false,
-    everything = false,
-    prune: isPruning = false,
-    fullEvery,
-    isNextRound = false,
-  }: RoundChoice,
+  { fresh = false, prune: isPruning = false, fullEvery, isNextRound = false, afterwards }: RoundChoice,
   before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean } {
   const last = fresh ? undefined : before;
@@ -39,7 +35,9 @@ export function nextRound(
   const isSame = last?.selection === selection;
   if (isNextRound && !isSame) requireEntities(source.name, scope.entities, last?.selection);
   const isDue =
-    fullEvery === undefined ? everything || isPruning : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
+    fullEvery === undefined
+      ? isPruning || afterwards !== undefined
+      : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
   const readsAll = isDue || (last !== undefined && last.readAll > last.settled);
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;
