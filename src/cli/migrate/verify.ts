@@ -22,7 +22,7 @@ export async function verify(
     const onConflict = state?.onConflict ?? 'abort';
     const hasAccepted = onConflict !== 'abort';
     const scope = { ...chosen.scope, onConflict };
-    const verified = await compareBoth(scope, context, { run: chosen.run, hasAccepted });
+    const verified = await compareBoth(scope, context, chosen.run);
     const { differences } = verified;
     const isFine = differences === 0;
     if (!isFine) await readAllNext(context, chosen.run);

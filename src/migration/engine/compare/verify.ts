@@ -19,20 +19,16 @@ const comparedAtOnce = 200;
 
 /**
  * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the name
- * index with the profiles. Reads the source once and Redis once. `hasAccepted`: the run has left out records with
- * problems, so they are not differences.
+ * index with the profiles. Reads the source once and Redis once. Records that the run has left out by the scope's rule,
+ * because they have problems, are not differences.
  */
-export async function verify(
-  scope: Scope,
-  context: MigrationContext,
-  { run, hasAccepted }: { run: string; hasAccepted: boolean },
-) {
+export async function verify(scope: Scope, context: MigrationContext, run: string) {
   const { issues } = context;
   context.progress.begin(2);
   const assessment = await assessSource(scope, context, run, { isVerifying: true });
   context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
-  const entries = entriesToWrite(context, assessment, { withDiffering: true });
+  const entries = entriesToWrite(context, assessment);
   const limits = { size: comparedAtOnce, kindOf: ({ entity }: Decided) => entity };
   let comparisons = 0;
   for (const batch of inBatches(entries, limits)) comparisons += await reportEntries(context, batch);
@@ -57,7 +53,7 @@ export async function verify(
     indexed,
     read: sum,
     /** How many are missing, different or extra. */
-    differences: issues.count(hasAccepted ? differing : [...differing, ...problems]),
+    differences: issues.count(scope.onConflict === 'abort' ? [...differing, ...problems] : differing),
     /** Those of them that are organizations that only compare names in another way: no apply changes that. */
     comparisons,
   };

@@ -30,6 +30,8 @@ export interface Assessment {
   extras: Extras;
   /** What a prune is to remove. */
   pruning?: PrunePlan | undefined;
+  /** Whether there is nothing to do about a record with this outcome. */
+  isSettled: (outcome: Outcome) => boolean;
 }
 
 export interface PruneChoice {
@@ -98,6 +100,7 @@ export async function assessSource(
     problems: issues.count(problems),
     extras,
     pruning,
+    isSettled,
   });
   if (signal.aborted) return assessment([]);
   if (load !== undefined) progress.next();
@@ -147,21 +150,16 @@ function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, 
   }
 }
 
-/**
- * Entries to be written, in the form to be written; all others go to the tallies. With `withDiffering` also those that
- * differ and stay as they are in Redis.
- */
+/** Entries to be written, or for a verify all that differ, in the form to be written; all others go to the tallies. */
 export function* entriesToWrite(
   { tallies }: MigrationContext,
-  { spool }: Assessment,
-  { withDiffering = false } = {},
+  { spool, isSettled }: Assessment,
 ): Generator<Decided> {
   for (const entry of spool.entries()) {
     const { entity, outcome, decision, record } = entry;
     if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
     else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');
-    else if (outcome === 'unchanged' || (!withDiffering && (outcome === 'kept' || outcome === 'newer')))
-      tallies.add(entity, record.organizationId, outcome);
+    else if (isSettled(outcome)) tallies.add(entity, record.organizationId, outcome);
     else if (decision === 'nameless') yield { ...entry, record: withoutUsername(record) };
     else yield entry;
   }
