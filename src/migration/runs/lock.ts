@@ -29,6 +29,9 @@ export interface LockedContext extends MigrationContext {
 
 const lease = 15_000;
 
+/** Locks that this process could not release, since Redis was away: nobody works under them any more. */
+const leftBehind = new Set<string>();
+
 /**
  * Works under the lock of a run, which prevents a second apply. Rejects with a MigrationError if the lock is held or
  * lost, or if Redis refuses a call because another process has taken the run over.
@@ -76,7 +79,7 @@ export async function whileLocked<Result>(
     throw /\bTAKENOVER /.test(String(error)) ? lockLost(run) : error;
   } finally {
     await stopRenewing();
-    await compareAndSwap(store, key, own, '', 0).catch(() => {});
+    await compareAndSwap(store, key, own, '', 0).catch(() => leftBehind.add(own));
   }
 }
 
@@ -91,7 +94,7 @@ async function takeLock({ store, prefix }: RunStore, run: string, own: string): 
     const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease);
     if (found === held) return token;
     const other = found === '' ? undefined : (JSON.parse(found) as Owner);
-    if (other !== undefined && !hasEnded(other)) {
+    if (other !== undefined && !leftBehind.has(found) && !hasEnded(other)) {
       throw new MigrationError(
         `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
       );

@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from '@jest/globals';
 import { thisProcess, type ProcessIdentity } from '../../../src/lib/system/process-identity.ts';
+import { whileLocked } from '../../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
@@ -28,6 +31,18 @@ test('a lock whose process has ended is taken over at once', async () => {
 
 test('a lock whose process id now belongs to another process is taken over at once', async () => {
   expect(await applyBeside({ ...thisProcess(), started: '1' })).toMatchObject({ exitCode: 0 });
+});
+
+test('a lock that its process could not release is taken over by that process at once', async () => {
+  const [prefix, first, second] = [freshPrefix(), await openTestStore(), await openTestStore()];
+  const lost = whileLocked(createTestContext(first, prefix), 'r', () => {
+    first.disconnect();
+    return Promise.reject(new Error('lost'));
+  });
+  await expect(lost).rejects.toThrow('lost');
+  const context = createTestContext(second, prefix);
+  expect(await whileLocked(context, 'r', () => Promise.resolve('taken over'))).toBe('taken over');
+  await closeRedis(second);
 });
 
 test.each([
