@@ -213,6 +213,39 @@ test.each([
   expect(await follower.stop()).toBe(1);
 });
 
+test('a name that only a prune makes free is taken in the next round, however long ago the last full one was', async () => {
+  const updatedAt = Date.now();
+  const user = (id: number, username = `name-${id}`) => ({
+    organizationId: 'acme',
+    userId: `u${id}`,
+    username,
+    updatedAt,
+  });
+  const others = Array.from({ length: 20 }, (_, id) => user(id));
+  const source = writeSource({ profiles: [...others, user(20)] });
+  const args = ['apply', '--source', source, '--follow', '--lag', '1s', '--prune'];
+  const follower = followerOf(createTool().start(...args));
+  await follower.until({ round: 1, ok: true });
+  writeSource({ profiles: [...others, user(21, 'name-20')] }, source);
+  await follower.until({ state: 'refused', full: false });
+  const next = await follower.until({ full: true });
+  expect(next).toMatchObject({ state: 'applied', created: 1, pruned: { profiles: 1 } });
+  expect(await follower.until({})).toMatchObject({ state: 'applied', full: false });
+  // Where that does not help, only one round reads everything.
+  writeSource({ profiles: [...others, user(22, 'name-0')] }, source);
+  const rounds = [
+    await follower.until({ state: 'refused' }),
+    await follower.until({}),
+    await follower.until({}),
+  ];
+  expect(rounds.map(({ state, full }) => [state, full])).toEqual([
+    ['refused', false],
+    ['refused', true],
+    ['refused', false],
+  ]);
+  expect(await follower.stop()).toBe(1);
+});
+
 test('an entity that vanishes is a problem, until it is back', async () => {
   const tool = createTool();
   const profiles = [{ organizationId: 'acme', userId: 'u1' }];

@@ -42,13 +42,18 @@ async function follow(
   let appliedAt: number | undefined;
   /** Whether the last round that was not interrupted has left something undone. */
   let isBehind = false;
+  /** How often it was refused since a round was applied. */
+  let refusals = 0;
   for (let round = 1; ; round += 1) {
     const startedAt = Date.now();
     let last: AppliedResult | undefined;
     try {
       const fresh = choice.fresh === true && round === 1;
-      last = await apply(environment, { ...choice, fresh, isNextRound: appliedAt !== undefined });
-      if (last.state === 'applied') appliedAt = startedAt;
+      // All rows may explain what those that have changed do not, such as a name that a prune makes free.
+      const fullEvery = refusals === 1 ? 0 : choice.fullEvery;
+      last = await apply(environment, { ...choice, fresh, fullEvery, isNextRound: appliedAt !== undefined });
+      if (last.state === 'refused') refusals += 1;
+      if (last.state === 'applied') [appliedAt, refusals] = [startedAt, 0];
       if (last.state !== 'interrupted') isBehind = last.error !== undefined;
       if (last.state !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
     } catch (error) {
