@@ -8,7 +8,7 @@ import {
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { assessSource, entriesToWrite } from './read/assess.ts';
+import { assessSource } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { FinalError, problems } from './issues.ts';
@@ -116,7 +116,7 @@ async function applyLocked(
     }
     const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
     if (isRefused || pruning?.refusal !== undefined) {
-      for (const entry of entriesToWrite(context, assessment)) await countPlanned(context, entry);
+      await countPlanned(context, assessment);
       await keeper.drain();
       await rollBack(context);
       if (last !== undefined) await lock.save({ ...last, loaded: undefined });

@@ -1,8 +1,15 @@
+import { inBatches } from '../../lib/collections/batches.ts';
 import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
-import { assessSource, entriesToWrite, mayBeUnchanged, type PruneChoice } from './read/assess.ts';
+import {
+  assessSource,
+  entriesToWrite,
+  mayBeUnchanged,
+  type Assessment,
+  type PruneChoice,
+} from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import { dryRun, type MigrationContext } from './context.ts';
 import { subjectOf } from './issues.ts';
@@ -14,6 +21,7 @@ export type Change = Awaited<ReturnType<typeof changesOf>>[number];
 
 /** Changes of each entity that a plan shows. */
 const shownChanges = 5;
+const lookedUpAtOnce = 500;
 
 /** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
 export async function makePlan({ scope, run }: Chosen, context: MigrationContext, choice: PruneChoice) {
@@ -21,37 +29,51 @@ export async function makePlan({ scope, run }: Chosen, context: MigrationContext
   const assessment = await assessSource(scope, context, run, choice);
   context.signal.throwIfAborted();
   const sample = new Map<Entity, Decided[]>();
-  for (const entry of entriesToWrite(context, assessment)) {
-    const { entity } = entry;
-    const outcome = await countPlanned(context, entry);
-    const own = sample.get(entity) ?? [];
-    if (outcome === 'updated' && own.length < shownChanges) sample.set(entity, [...own, entry]);
-  }
+  await countPlanned(context, assessment, (entry, outcome) => {
+    const own = sample.get(entry.entity) ?? [];
+    if (outcome === 'updated' && own.length < shownChanges) sample.set(entry.entity, [...own, entry]);
+  });
   const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
   return { assessment, changes: changes.flat() };
 }
 
-/** Counts what `apply` would make of an entry, and returns it. */
-export async function countPlanned(context: MigrationContext, entry: Decided): Promise<Outcome> {
-  const planned = await plannedOutcome(context, entry);
-  context.tallies.add(entry.entity, entry.record.organizationId, planned);
-  return planned;
+/** Counts what `apply` would make of the entries of an assessment, and gives each with that. */
+export async function countPlanned(
+  context: MigrationContext,
+  assessment: Assessment,
+  onPlanned?: (entry: Decided, outcome: Outcome) => void,
+): Promise<void> {
+  const limits = { size: lookedUpAtOnce, kindOf: mayBeUnchanged };
+  for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
+    const outcomes = await plannedOutcomes(context, batch);
+    for (const [position, entry] of batch.entries()) {
+      const outcome = outcomes[position] ?? entry.outcome;
+      context.tallies.add(entry.entity, entry.record.organizationId, outcome);
+      onPlanned?.(entry, outcome);
+    }
+  }
 }
 
 /**
  * A username that somebody else has in Redis does not refuse an entry: its holder gives the name up earlier in the same
  * run, or the entry is written without it.
  */
-async function plannedOutcome(context: MigrationContext, entry: Decided): Promise<Outcome> {
-  const { entity, record, outcome } = entry;
-  if (mayBeUnchanged(entry)) {
-    const [result] = await putRecords(dryRun(context), entity, [entry]);
-    return result?.outcome ?? outcome;
+async function plannedOutcomes(
+  context: MigrationContext,
+  batch: readonly [Decided, ...Decided[]],
+): Promise<Outcome[]> {
+  const [first] = batch;
+  if (mayBeUnchanged(first)) {
+    const results = await putRecords(dryRun(context), first.entity, batch);
+    return results.map(({ outcome }) => outcome);
   }
-  if (outcome !== 'taken') return outcome;
-  const { organizationId, userId } = record as RecordOf['profiles'];
-  const { base } = await context.organizations.find(organizationId);
-  return (await context.store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
+  const outcomes = batch.map(async ({ record, outcome }) => {
+    if (outcome !== 'taken') return outcome;
+    const { organizationId, userId } = record as RecordOf['profiles'];
+    const { base } = await context.organizations.find(organizationId);
+    return (await context.store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
+  });
+  return await Promise.all(outcomes);
 }
 
 async function changesOf(context: MigrationContext, entity: Entity, entries: readonly Decided[]) {
