@@ -69,8 +69,11 @@ async function applyLocked(
   }
   const { round, isResumed } = nextRound(chosen, choice, last);
   const isFull = round.since === undefined;
-  const size = sizeFor(chosen.scope.size, choice.rate);
-  const scope: Scope = { ...chosen.scope, since: round.since, size };
+  const scope: Scope = {
+    ...chosen.scope,
+    since: round.since,
+    size: sizeFor(chosen.scope.size, choice.rate),
+  };
   const isPruning = choice.prune === true && isFull;
   const afterwards = isFull ? choice.afterwards : undefined;
 
@@ -129,7 +132,7 @@ async function applyLocked(
     await load.finish();
     progress.next();
     pendingRenames = await makeRenames(context, assessment.renames);
-    await writeEntries(context, assessment, keeper, pacer, size);
+    await writeEntries(context, assessment, keeper, pacer, scope);
     if (!signal.aborted && pruning !== undefined) {
       progress.next();
       pruned = await prune(context, pruning);

@@ -10,9 +10,24 @@ import { createTool, writeSource } from '../tool.ts';
 
 const profile = (userId: string, username: string) => ({ organizationId: 'acme', userId, username });
 
-testProxied(
-  'a username that is taken between reading and writing is reported, and all else is written',
-  async () => {
+testProxied.each([
+  {
+    rule: 'abort',
+    exitCode: 1,
+    counts: { created: 1, conflicts: 1, refused: 1 },
+    error: 'taken through the bridge while this ran: 1 username;',
+    left: [],
+  },
+  {
+    rule: 'drop-username',
+    exitCode: 0,
+    counts: { created: 2, conflicts: 1, refused: 0 },
+    error: '',
+    left: ['{"organizationId":"acme","userId":"u1"}'],
+  },
+])(
+  'a username that is taken between reading and writing is reported, and all else is written ($rule)',
+  async ({ rule, exitCode, counts, error, left }) => {
     const tool = createTool();
     await tool.json('apply', '--source', writeSource({ organizations: [{ organizationId: 'acme' }] }));
     const rival = writeSource({ profiles: [profile('rival', 'wanted')] });
@@ -27,15 +42,20 @@ testProxied(
       return 'forward' as const;
     });
     const source = writeSource({ profiles: [profile('u1', 'wanted'), profile('u2', 'free')] });
-    expect(await proxied.tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({
-      exitCode: 1,
-      json: { state: 'applied', created: 1, conflicts: 1, refused: 1 },
-      err: expect.stringContaining('taken through the bridge while this ran: 1 username;'),
+    const args = ['--source', source, '--run', 'r', '--on-conflict', rule];
+    expect(await proxied.tool.json('apply', ...args)).toMatchObject({
+      exitCode,
+      json: { state: 'applied', ...counts },
+      err: expect.stringContaining(error),
     });
     await proxied.close();
-    const held = (await tool.contents())['profiles.ndjson'];
-    expect(held).toContain('{"organizationId":"acme","userId":"rival","username":"wanted"}');
-    expect(held).toContain('{"organizationId":"acme","userId":"u2","username":"free"}');
+    const held = (await tool.contents())['profiles.ndjson']?.split('\n');
+    expect(held).toEqual([
+      '{"organizationId":"acme","userId":"rival","username":"wanted"}',
+      ...left,
+      '{"organizationId":"acme","userId":"u2","username":"free"}',
+      '',
+    ]);
   },
 );
 

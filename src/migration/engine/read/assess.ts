@@ -5,7 +5,7 @@ import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
 import { profileKey } from '../../../redis/keys.ts';
-import type { Entity, RecordOf } from '../../records/records.ts';
+import type { Entity } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
@@ -160,7 +160,7 @@ export function* entriesToWrite(
     if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
     else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');
     else if (isSettled(outcome)) tallies.add(entity, record.organizationId, outcome);
-    else if (decision === 'nameless') yield { ...entry, record: withoutUsername(record) };
+    else if (decision === 'nameless') yield withoutUsername(entry);
     else yield entry;
   }
 }
@@ -173,8 +173,9 @@ export function mayBeUnchanged({ decision, previous }: Decided): boolean {
   return decision === 'nameless' && previous === undefined;
 }
 
-function withoutUsername<E extends Entity>(record: RecordOf[E]): RecordOf[E] {
-  const copy = { ...record };
-  delete (copy as { username?: string }).username;
-  return copy;
+/** An entry as it is written where another user has the username. */
+export function withoutUsername(entry: Decided): Decided {
+  const record = { ...entry.record };
+  delete (record as { username?: string }).username;
+  return { ...entry, record, decision: 'nameless' };
 }

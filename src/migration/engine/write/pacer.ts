@@ -13,14 +13,16 @@ export function createPacer(rate: number | undefined, signal: AbortSignal): Pace
   if (rate === undefined) return { wait: () => undefined };
   let free = Date.now();
   let turn = Promise.resolve();
+  const waitUntil = async (start: number, before: Promise<void>): Promise<void> => {
+    await before;
+    const left = start - Date.now();
+    if (left > 0) await sleep(left, undefined, { signal }).catch(() => {});
+  };
   return {
     wait: (count) => {
       const start = Math.max(Date.now(), free);
       free = start + (count / rate) * 1000;
-      turn = turn.then(async () => {
-        const left = start - Date.now();
-        if (left > 0) await sleep(left, undefined, { signal }).catch(() => {});
-      });
+      turn = waitUntil(start, turn);
       return turn;
     },
   };

@@ -1,6 +1,7 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import type { Decided } from '../../analysis/spool.ts';
-import { entriesToWrite, mayBeUnchanged, type Assessment } from '../read/assess.ts';
+import type { OnConflict, Scope } from '../../sources/scope.ts';
+import { entriesToWrite, mayBeUnchanged, withoutUsername, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
@@ -21,7 +22,7 @@ export async function writeEntries(
   assessment: Assessment,
   keeper: RoundKeeper,
   pacer: Pacer,
-  size = defaultBatchSize,
+  { size = defaultBatchSize, onConflict }: Pick<Scope, 'size' | 'onConflict'>,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
@@ -41,13 +42,18 @@ export async function writeEntries(
       if (signal.aborted) break;
       const share = Math.min(1, (passed += batch.length) / total);
       progress.advance(`writing ${entity}`, batch.length, share);
-      await pool.add(writeBatch(context, batch), () => keeper.written(share));
+      await pool.add(writeBatch(context, batch, onConflict), () => keeper.written(share));
     }
   });
 }
 
-async function writeBatch(context: MigrationContext, entries: [Decided, ...Decided[]]): Promise<void> {
+async function writeBatch(
+  context: MigrationContext,
+  entries: readonly [Decided, ...Decided[]],
+  onConflict: OnConflict,
+): Promise<void> {
   const results = await putRecords(context, entries[0].entity, entries);
+  const nameless: Decided[] = [];
   for (const [position, entry] of entries.entries()) {
     const { entity, record, where, outcome: before } = entry;
     const result = results[position];
@@ -55,11 +61,14 @@ async function writeBatch(context: MigrationContext, entries: [Decided, ...Decid
     // A rename, or the loading of its organization, may have written it already.
     const isWritten = result.outcome === 'unchanged' && !mayBeUnchanged(entry);
     const planned = before === 'taken' ? 'updated' : before;
-    context.tallies.add(entity, record.organizationId, isWritten ? planned : result.outcome);
-    if (result.outcome !== 'taken') continue;
+    const isTaken = result.outcome === 'taken';
+    if (isTaken && onConflict === 'drop-username') nameless.push(withoutUsername(entry));
+    else context.tallies.add(entity, record.organizationId, isWritten ? planned : result.outcome);
+    if (!isTaken) continue;
     // The bridge keeps working meanwhile.
     const subject = subjectOf(record);
     const detail = `username ${JSON.stringify(subject.username)} has just been taken by user ${JSON.stringify(result.holder)}`;
     context.issues.add({ entity, reason: 'username-conflict', where, detail, ...subject });
   }
+  for (const batch of inBatches(nameless, {})) await writeBatch(context, batch, onConflict);
 }
