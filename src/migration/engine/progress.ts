@@ -56,7 +56,10 @@ function createLines(output: Output, now: () => number) {
       shownAt = now();
       output.write(`${text()}\n`);
     },
-    stop: (): void => {},
+    // A phase that has just begun has no speed yet.
+    stop: (): void => {
+      shownAt = Math.max(shownAt, now() - lineInterval + 1000);
+    },
   };
 }
 

@@ -26,6 +26,14 @@ test('progress without a terminal is a line every few seconds, with rate, share 
   now = 10_000;
   progress.advance('rolling back', 2000, 0);
   expect(output).toBe('rolling back: 2,000 records, 400/s\n');
+
+  output = '';
+  now = 20_000;
+  progress.advance('pruning', 500, 0.01);
+  expect(output).toBe('');
+  now = 21_000;
+  progress.advance('pruning', 500, 0.02);
+  expect(output).toBe('pruning: 1,000 records, 2 %, 1,000/s, 49 s left\n');
 });
 
 test('progress on a terminal is a bar, which is removed at the end', async () => {
