@@ -104,8 +104,9 @@ export async function assessSource(
   });
   if (signal.aborted) return assessment([]);
   if (load !== undefined) progress.next();
-  await load?.index(reading.repeated, spool);
-  await decideDuplicates(context, spool, reading.repeated);
+  const warnings = await load?.index(reading.repeated, spool);
+  await decideDuplicates(context, spool, reading.repeated, (seq) => warnings?.delete(seq));
+  for (const warning of warnings?.values() ?? []) issues.add(warning);
   const renames = await decideNames(context, spool, {
     onConflict: scope.onConflict,
     usernameToPrune: async (organizationId, userId) => {
