@@ -79,7 +79,7 @@ export function organizationSettings(record: RecordOf['organizations']): Organiz
   };
 }
 
-/** The settings as apply_organization.lua takes them. */
+/** The settings as apply_records.lua takes them. */
 export function settingsArguments(settings: OrganizationSettings): string[] {
   return [
     settings.comparison,
