@@ -57,6 +57,19 @@ async function start(env: NodeJS.ProcessEnv): Promise<Running> {
   return { child, url, lines, exited };
 }
 
+/** The processes of the workers that have started to listen. */
+function workersOf(lines: readonly string[], child: ChildProcess): number[] {
+  return lines.flatMap((line) => {
+    const { message, pid } = (line.startsWith('{') ? JSON.parse(line) : {}) as Record<string, unknown>;
+    return message === 'listening' && pid !== child.pid ? [Number(pid)] : [];
+  });
+}
+
+function adminUrlOf(lines: readonly string[]): string {
+  const opened = lines.find((line) => line.includes('admin port open')) ?? '{}';
+  return (JSON.parse(opened) as { url: string }).url;
+}
+
 /** Runs the program to its end. */
 async function runToEnd(env: NodeJS.ProcessEnv): Promise<{ code: unknown; said: string }> {
   const child = spawnMain(env);
@@ -130,11 +143,7 @@ describe('the service with several workers', () => {
   test('shares port and ledger among the workers, replaces dead ones, and answers pending requests before it stops', async () => {
     const folder = newFolder();
     const { child, url, lines, exited } = await start({ DATA_DIR: folder, WORKERS: '2' });
-    const pids = (): number[] =>
-      lines.flatMap((line) => {
-        const { message, pid } = (line.startsWith('{') ? JSON.parse(line) : {}) as Record<string, unknown>;
-        return message === 'listening' && pid !== child.pid ? [Number(pid)] : [];
-      });
+    const pids = (): number[] => workersOf(lines, child);
     const untilWorkers = async (count: number): Promise<void> => {
       while (pids().length < count) await once(child.stdout ?? child, 'data');
     };
@@ -142,9 +151,7 @@ describe('the service with several workers', () => {
     const player = demoPlayer(folder, url);
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'ada' } })).status).toBe(200);
 
-    const opened = lines.find((line) => line.includes('admin port open')) ?? '{}';
-    const { url: adminUrl } = JSON.parse(opened) as { url: string };
-    const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
+    const metrics = await (await fetch(`${adminUrlOf(lines)}/metrics`)).text();
     expect(metrics).toMatch(
       /^profile_bridge_deprecated_requests_total\{operation="putProfile",organization="demo"\} 1$/m,
     );
@@ -163,6 +170,32 @@ describe('the service with several workers', () => {
     const { out } = await runTool({ DATA_DIR: folder }, 'usage --group operation --json');
     const { rows } = JSON.parse(out) as UsageReport;
     expect(rows.find(({ operation }) => operation === 'getProfile')?.calls).toBe(10);
+  });
+
+  test('shows metrics at once and loses no count while a worker hangs and after it was killed', async () => {
+    const folder = newFolder();
+    const { child, url, lines } = await start({ DATA_DIR: folder, WORKERS: '2' });
+    const keys = JSON.parse(readFileSync(join(folder, 'demo-keys.json'), 'utf8')) as DemoKeys;
+    const headers = { 'x-platform-organization-id': keys.organizationId, 'x-api-key': keys.playerKey };
+    // Each on a connection of its own, so that every worker serves some.
+    for (let i = 0; i < 6; i++)
+      await fetch(`${url}/api/profile/`, { headers: { ...headers, connection: 'close' } });
+    const counted = async () => {
+      const response = await fetch(`${adminUrlOf(lines)}/metrics`, { signal: AbortSignal.timeout(4000) });
+      const text = await response.text();
+      const calls = /_requests_total\{operation="getProfile",organization="demo"\} (\d+)$/m.exec(text);
+      return [response.status, calls?.[1], /^profile_bridge_redis_up (\d)$/m.exec(text)?.[1]];
+    };
+    expect(await counted()).toEqual([200, '6', '1']);
+    const worker = workersOf(lines, child).at(0) ?? 0;
+    // A stopped process outlives its parent.
+    undo.push(() => isRunning(worker) && process.kill(worker, 'SIGKILL'));
+    process.kill(worker, 'SIGSTOP');
+    expect(await counted()).toEqual([200, '6', '1']);
+    process.kill(worker, 'SIGKILL');
+    expect(await counted()).toEqual([200, '6', '1']);
+    while (workersOf(lines, child).length < 3) await once(child.stdout ?? child, 'data');
+    expect(await counted()).toEqual([200, '6', '1']);
   });
 
   test('exits with 1 and the reason if the workers cannot start', async () => {

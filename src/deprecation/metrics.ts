@@ -1,19 +1,12 @@
 import cluster from 'node:cluster';
 import { setTimeout } from 'node:timers/promises';
-import {
-  AggregatorRegistry,
-  collectDefaultMetrics,
-  Counter,
-  Gauge,
-  Histogram,
-  Registry,
-  type Aggregator,
-} from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry, type Aggregator } from 'prom-client';
 import { dayMs } from '../lib/days.ts';
 import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import { version } from '../version.ts';
 import type { Call } from './ledger/tally.ts';
 import { phaseAt, phases, type DeprecationPolicy } from './policy/policy.ts';
+import { answerWithMetrics } from './worker-metrics.ts';
 
 interface Observed extends Pick<Call, 'operation' | 'status' | 'organizationId' | 'keyId'> {
   seconds: number;
@@ -110,26 +103,13 @@ const gauges = {
 } satisfies Record<string, GaugeSpec>;
 
 /**
- * The metrics of all workers of this process together: counts are summed; of what every worker reports (the phase, the
- * state of Redis), the worst value is shown.
- */
-export function workersMetrics(): MetricsText {
-  const registry = new AggregatorRegistry();
-  return { text: () => registry.clusterMetrics(), contentType: registry.contentType };
-}
-
-/**
  * The metrics of this process in Prometheus' format; those of a worker also reach its parent's `workersMetrics`. No
  * label has a key, a user or a client. Calls that were not authenticated have the organization `unattributed`.
  */
 export function createMetrics({ policy, ping, now = Date.now, ...values }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  if (cluster.isWorker) {
-    AggregatorRegistry.setRegistries(registers);
-    // Creating one makes this worker answer the parent's requests for metrics.
-    void new AggregatorRegistry();
-  }
+  if (cluster.isWorker) answerWithMetrics(registry);
   // Event-loop lag, garbage collection, memory, CPU, file descriptors.
   collectDefaultMetrics({ register: registry });
 
