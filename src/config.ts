@@ -1,4 +1,7 @@
+import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
 import {
+  checkPolicy,
+  layerPolicy,
   readSettings,
   type PolicyLayer,
   type Setting,
@@ -169,11 +172,19 @@ function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined {
   return env[name]?.trim() || undefined;
 }
 
-/** The environment's layer of the deprecation policy. */
+/** The environment's layer of the deprecation policy; its dates must also be in order with those of openapi.yaml. */
 function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLayer {
   const given = Object.entries(policyVariables).map(([setting, name]) => [setting, textOf(env, name)]);
-  const policy = readSettings(Object.fromEntries(given) as WrittenSettings);
-  if (policy.kind === 'ok') return policy.layer;
-  mistakes.push(...policy.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
-  return {};
+  const read = readSettings(Object.fromEntries(given) as WrittenSettings);
+  if (read.kind === 'invalid') {
+    mistakes.push(...read.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
+    return {};
+  }
+  const { layer } = read;
+  const date = (['sunsetAt', 'deprecatedAt'] as const).find((setting) => layer[setting] !== undefined);
+  if (date !== undefined) {
+    const reasons = checkPolicy(layerPolicy(readContractPolicy(), layer), Date.now());
+    mistakes.push(...reasons.map((reason) => `${policyVariables[date]}: ${reason}`));
+  }
+  return layer;
 }

@@ -2,8 +2,6 @@ import cluster from 'node:cluster';
 import { assemble, assembleWorker, type Bridge } from './assemble.ts';
 import { describeError } from './cli/command-line.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
-import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
-import { checkPolicy, layerPolicy } from './deprecation/policy/policy.ts';
 import { createLog, type Log } from './log.ts';
 
 /** Runs the service. Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration. */
@@ -40,11 +38,7 @@ async function closeAndDisconnect(bridge: Bridge, log: Log): Promise<void> {
 
 function readConfigurationOrExit(): Config {
   try {
-    const config = readConfig(process.env);
-    const faults = checkPolicy(layerPolicy(readContractPolicy(), config.deprecation), Date.now());
-    const variable = config.deprecation.sunsetAt === undefined ? 'DEPRECATED_AT' : 'SUNSET_AT';
-    if (faults.length > 0) throw new ConfigError(`${variable}: ${faults.join('; ')}`);
-    return config;
+    return readConfig(process.env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`Invalid configuration:\n${error.message.replace(/^/gm, '  ')}\n`);

@@ -133,6 +133,16 @@ test('a mistake in the deprecation policy is reported under its variable', () =>
   );
 });
 
+test.each([
+  ['SUNSET_AT', { DEPRECATED_AT: '2026-01-01T00:00:00Z', SUNSET_AT: '2025-01-01T00:00:00Z' }],
+  ['SUNSET_AT', { SUNSET_AT: '1999-01-01T00:00:00Z' }],
+  ['DEPRECATED_AT', { DEPRECATED_AT: '2999-01-01T00:00:00Z' }],
+])('a sunset before the deprecation is reported under %s, with other mistakes: %o', (name, dates) => {
+  expect(() => readConfig({ PORT: 'x', ...dates })).toThrow(
+    new RegExp(`^PORT must be .*\n${name}: the sunset .* is before the deprecation`),
+  );
+});
+
 describe('a secret', () => {
   let folder = '';
   beforeEach(() => {
