@@ -13,7 +13,8 @@ export function shareReads<Question, Answer>(
   const readings = new Map<string, { at: number; answer: Promise<Answer> }>();
   return async (question) => {
     const at = now();
-    for (const [old, reading] of readings) if (at - reading.at >= sharedMs) readings.delete(old);
+    // Its age is negative if the clock was set back.
+    for (const [old, reading] of readings) if (Math.abs(at - reading.at) >= sharedMs) readings.delete(old);
     const id = idOf(question);
     const reading = readings.get(id) ?? { at, answer: read(question, at) };
     readings.set(id, reading);

@@ -32,6 +32,14 @@ test('a question asked several times within five seconds is read from Redis once
   expect(asked).toEqual(['a', 'a']);
 });
 
+test('a question is read again after the clock was set back', async () => {
+  const now = { ms: 3_600_000 };
+  const { shared } = counting(now);
+  expect(await shared('a')).toBe(1);
+  now.ms = 0;
+  expect(await shared('a')).toBe(2);
+});
+
 test('different questions are read separately', async () => {
   const { asked, shared } = counting({ ms: 0 });
   expect(await Promise.all([shared('a'), shared('b'), shared('a')])).toEqual([1, 2, 1]);
