@@ -61,7 +61,10 @@ function outliveAnnouncements(client: Redis): void {
   // A client that was asked to quit closes its connection before it ends.
   client.on('close', () => (hasClosed = true));
   client.on('end', () => {
-    if (isWanted && !hasClosed) client.connect().catch(() => {});
+    // Not at once: a connection that cannot even be begun ends within the same turn of the event loop.
+    setTimeout(() => {
+      if (isWanted && !hasClosed) client.connect().catch(() => {});
+    }, backoff(1)).unref();
   });
 }
 

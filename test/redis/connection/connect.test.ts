@@ -94,6 +94,12 @@ describe('a store that serves', () => {
     );
   });
 
+  test('is given up after the start timeout where no connection can be begun, such as with an unusable key', async () => {
+    await expect(
+      connectRedis('rediss://127.0.0.1:1', { tls: { key: 'no key' }, startTimeout: 300 }),
+    ).rejects.toThrow(/^Redis at rediss:\/\/127\.0\.0\.1:1 cannot be used \(/);
+  });
+
   test('is reached through its sentinels', async () => {
     const server = await redis();
     const sentinel = await startSentinel(server.port);
