@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from '../src/config.ts';
 
 test('an empty environment is valid', () => {
@@ -182,5 +183,44 @@ describe('a secret', () => {
     ],
   ])('is reported under its variable if %s', (_name, env, message) => {
     expect(() => readConfig(env())).toThrow(message);
+  });
+});
+
+describe('the files of an encrypted connection to Redis', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tls-'));
+  const [cert, key, otherKey] = ['cert.pem', 'key.pem', 'other-key.pem'].map((name) => join(folder, name));
+  beforeAll(() => {
+    const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=redis', '-keyout'];
+    execFileSync('openssl', [...request, key ?? '', '-out', cert ?? ''], { stdio: 'ignore' });
+    execFileSync('openssl', ['genrsa', '-out', otherKey ?? '', '2048'], { stdio: 'ignore' });
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test.each<[string, NodeJS.ProcessEnv, RegExp]>([
+    ['no certificate', { REDIS_CA_FILE: key }, /^REDIS_CA_FILE must name a certificate in PEM$/],
+    [
+      'a certificate for a key',
+      { REDIS_CERT_FILE: cert, REDIS_KEY_FILE: cert },
+      /^REDIS_KEY_FILE must name a private key in PEM, without a passphrase$/,
+    ],
+    [
+      "another certificate's key",
+      { REDIS_CERT_FILE: cert, REDIS_KEY_FILE: otherKey },
+      /^REDIS_KEY_FILE is not the key of REDIS_CERT_FILE$/,
+    ],
+    ['a key alone', { REDIS_KEY_FILE: key }, /^REDIS_CERT_FILE and REDIS_KEY_FILE must be set together$/],
+    [
+      'a connection that is not encrypted',
+      { REDIS_URL: 'redis://redis', REDIS_CA_FILE: cert },
+      /^REDIS_CA_FILE is only for a REDIS_URL that begins with rediss$/,
+    ],
+  ])('are refused: %s', (_name, env, message) => {
+    expect(() => readConfig({ REDIS_URL: 'rediss://redis', ...env })).toThrow(message);
+  });
+
+  test('are accepted if they belong together', () => {
+    const files = { REDIS_CA_FILE: cert, REDIS_CERT_FILE: cert, REDIS_KEY_FILE: key };
+    const { redisSecrets } = readConfig({ REDIS_URL: 'rediss+cluster://redis', ...files });
+    expect(redisSecrets.tls.key).toContain('PRIVATE KEY');
   });
 });
