@@ -85,12 +85,11 @@ export const headerNames: Format<string[]> = {
 export const baseUrl: Format<string> = {
   parse: (text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
-      return undefined;
-    }
-    return url.href.replace(/\/+$/, '');
+    if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
+    const { username, password, search, hash } = url;
+    return username + password + search + hash === '' ? url.href.replace(/\/+$/, '') : undefined;
   },
-  expected: 'an http or https URL without a query',
+  expected: 'an http or https URL without credentials or a query',
 };
 
 export const origins: Format<string[]> = {

@@ -63,7 +63,8 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     if (text === undefined) return fallback;
     const value = parse(text);
     if (value !== undefined) return value;
-    mistakes.push(`${name} must be ${expected}, not "${text}"`);
+    const shown = text.replace(/\/\/[^/]*@/, '//…@');
+    mistakes.push(`${name} must be ${expected}, not "${shown}"`);
     return fallback;
   };
   /** A text whose mistakes are found below, by messages that do not contain it. */

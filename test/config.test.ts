@@ -123,6 +123,14 @@ test.each(['true', '*', '10.0.0.0/33', 'fd00::/129', '10.0.0.0/', '300.1.1.1', '
   },
 );
 
+test.each(['LEGACY_BASE_URL', 'PUBLIC_BASE_URL'])('credentials in %s are refused and not shown', (name) => {
+  expect(() => readConfig({ [name]: 'https://user:swordfish@service.example/' })).toThrow(
+    new ConfigError(
+      `${name} must be an http or https URL without credentials or a query, not "https://…@service.example/"`,
+    ),
+  );
+});
+
 test('a mistake in the deprecation policy is reported under its variable', () => {
   const env = { DEPRECATED_AT: 'spring', SUCCESSOR_URL: 'ftp://kv.example', AFTER_SUNSET: 'maybe' };
   expect(() => readConfig(env)).toThrow(
