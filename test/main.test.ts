@@ -184,18 +184,21 @@ describe('the service with several workers', () => {
       const response = await fetch(`${adminUrlOf(lines)}/metrics`, { signal: AbortSignal.timeout(4000) });
       const text = await response.text();
       const calls = /_requests_total\{operation="getProfile",organization="demo"\} (\d+)$/m.exec(text);
-      return [response.status, calls?.[1], /^profile_bridge_redis_up (\d)$/m.exec(text)?.[1]];
+      const gauges = ['redis_up', 'silent_workers'].map(
+        (name) => new RegExp(`^profile_bridge_${name} (\\d)$`, 'm').exec(text)?.[1],
+      );
+      return [response.status, calls?.[1], ...gauges];
     };
-    expect(await counted()).toEqual([200, '6', '1']);
+    expect(await counted()).toEqual([200, '6', '1', '0']);
     const worker = workersOf(lines, child).at(0) ?? 0;
     // A stopped process outlives its parent.
     undo.push(() => isRunning(worker) && process.kill(worker, 'SIGKILL'));
     process.kill(worker, 'SIGSTOP');
-    expect(await counted()).toEqual([200, '6', '1']);
+    expect(await counted()).toEqual([200, '6', '1', '1']);
     process.kill(worker, 'SIGKILL');
-    expect(await counted()).toEqual([200, '6', '1']);
+    expect(await counted()).toEqual([200, '6', '1', '0']);
     while (workersOf(lines, child).length < 3) await once(child.stdout ?? child, 'data');
-    expect(await counted()).toEqual([200, '6', '1']);
+    expect(await counted()).toEqual([200, '6', '1', '0']);
   });
 
   test('exits with 1 and the reason if the workers cannot start', async () => {

@@ -6,7 +6,7 @@ import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import { version } from '../version.ts';
 import type { Call } from './ledger/tally.ts';
 import { phaseAt, phases, type DeprecationPolicy } from './policy/policy.ts';
-import { answerWithMetrics } from './worker-metrics.ts';
+import { answerWithMetrics, silentWorkersGauge } from './worker-metrics.ts';
 
 interface Observed extends Pick<Call, 'operation' | 'status' | 'organizationId' | 'keyId'> {
   seconds: number;
@@ -159,6 +159,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
     open_bodies: values.openBodies,
   };
   addGauges(registry, 'profile_bridge_', gauges, (name) => readings[name]());
+  silentWorkersGauge(registry);
   const refusals = new Counter({
     name: 'profile_bridge_refusals_total',
     help: 'Requests of the deprecated contract that were refused, by problem code.',

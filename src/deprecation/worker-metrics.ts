@@ -1,7 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { AggregatorRegistry, type Registry } from 'prom-client';
+import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
 import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 
 /** All metrics of a process, as prom-client gives them. */
@@ -12,6 +12,15 @@ const question = 'metrics';
 
 /** How long workers are waited for, in ms: longer than their PING to Redis may take. */
 const timeoutMs = 2000;
+
+/** Every process has it, so that an alert can rely on it. */
+export function silentWorkersGauge(registry: Registry): Gauge {
+  return new Gauge({
+    name: 'profile_bridge_silent_workers',
+    help: 'Workers that do not tell their metrics; their requests may hang, too. Always 0 with a single process.',
+    registers: [registry],
+  });
+}
 
 /** Makes this worker answer the questions of its parent's `workersMetrics`. */
 export function answerWithMetrics(registry: Registry): void {
@@ -30,10 +39,16 @@ export function answerWithMetrics(registry: Registry): void {
  * so that a count never falls; of one that does not answer, only its last known counts are shown.
  */
 export function workersMetrics() {
+  /** One that is still starting has nothing to tell. */
+  const listening = new Set<Worker>();
+  cluster.on('listening', (worker) => listening.add(worker));
+  cluster.on('exit', (worker) => listening.delete(worker));
   const latest = new Map<Worker, Snapshot>();
   /** Workers that have not answered yet. They are not asked again, so that their messages do not pile up. */
   const asked = new Map<Worker, Promise<void>>();
   let ofExited: Promise<Snapshot> = Promise.resolve([]);
+  const own = new Registry();
+  const silentWorkers = silentWorkersGauge(own);
 
   const ask = async (worker: Worker): Promise<void> => {
     const answer = await answerOf(worker);
@@ -43,9 +58,10 @@ export function workersMetrics() {
 
   return {
     text: async (): Promise<string> => {
-      const workers = Object.values(cluster.workers ?? {}).filter(isReachable);
+      const workers = [...listening].filter((worker) => worker.isConnected() && !worker.isDead());
       const answers = workers.map((worker) => getOrInsert(asked, worker, () => ask(worker)));
       await Promise.race([Promise.all(answers), setTimeout(timeoutMs, undefined, { ref: false })]);
+      silentWorkers.set(workers.filter((worker) => asked.has(worker)).length);
       const shown: Snapshot[] = [];
       for (const [worker, metrics] of latest) {
         if (worker.isDead()) {
@@ -55,14 +71,14 @@ export function workersMetrics() {
           );
         } else shown.push(asked.has(worker) ? countsOf(metrics) : metrics);
       }
-      return await AggregatorRegistry.aggregate([...shown, await ofExited]).metrics();
+      return await AggregatorRegistry.aggregate([
+        ...shown,
+        await ofExited,
+        await own.getMetricsAsJSON(),
+      ]).metrics();
     },
     contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
   };
-}
-
-function isReachable(worker: Worker | undefined): worker is Worker {
-  return worker !== undefined && worker.isConnected() && !worker.isDead();
 }
 
 /** Asks a worker for its metrics; undefined if it exits before it has answered. */
