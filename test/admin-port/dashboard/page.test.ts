@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { dayMs } from '../../../src/lib/days.ts';
 import { sparkline } from '../../../src/admin-port/dashboard/components/sparkline.ts';
-import { visible } from '../../../src/admin-port/dashboard/components/text.ts';
+import { percent, visible } from '../../../src/admin-port/dashboard/components/text.ts';
 import { html } from '../../../src/lib/html.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../../support/admin-port.ts';
@@ -346,6 +346,10 @@ describe('parts of the page', () => {
     expect(visible('i\u00ados i\u3164os i\u{e0041}os')).toBe('i‹00AD›os i‹3164›os i‹E0041›os');
     const shownAsTheyAre = '👩\u200d🚀 ❤\ufe0f می\u200cخواهم';
     expect(visible(shownAsTheyAre)).toBe(shownAsTheyAre);
+  });
+
+  test('a share is 0% only if there were no calls', () => {
+    expect([0, 0.0003, 0.015, 1].map(percent)).toEqual(['0%', '<0.1%', '1.5%', '100%']);
   });
 
   test('a sparkline has a hole where nothing was measured', () => {

@@ -8,7 +8,8 @@ const changes = new Intl.NumberFormat('en', { style: 'percent', signDisplay: 'ex
 const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
 const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
 
-export const percent = (ratio: number): string => percents.format(ratio);
+export const percent = (ratio: number): string =>
+  ratio > 0 && ratio < 0.001 ? '<0.1%' : percents.format(ratio);
 
 /** A position or length in an SVG as wide as its place: the chart fits any width without a script. */
 export const svgLength = (share: number): string => `${Math.round(share * 100_000) / 1000}%`;
