@@ -51,7 +51,10 @@ export function addUsage(program: AdminCommand): void {
     .runs(checkRetirement);
 }
 
-/** In `usage --org acme retire-check`, the option is that of retire-check too; it may not have been meant in vain. */
+/**
+ * Hands options in front of the subcommand on to it, as in `usage --org acme retire-check`; one that it does not have is
+ * refused rather than ignored.
+ */
 function passOptionsOn(usage: Command, subcommand: Command): void {
   if (subcommand.name() === 'help') return;
   for (const option of usage.options) {
@@ -64,7 +67,7 @@ function passOptionsOn(usage: Command, subcommand: Command): void {
   }
 }
 
-/** Refuses what is not a time, an empty text, too; the query reads it as it is written. */
+/** Refuses what is not a time, also an empty text, which a query takes for none; the query reads the text itself. */
 function checkTime(text: string): string {
   parseTime(text);
   return text;
