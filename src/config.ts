@@ -105,10 +105,10 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     mediaUrl: take('MEDIA_URL', undefined, formats.anyText),
     /** For a media store in a bucket. Without a key, the AWS SDK's own sources apply: profiles, roles, instance metadata. */
     aws: {
-      accessKeyId: env['AWS_ACCESS_KEY_ID'] || undefined,
-      secretAccessKey: env['AWS_SECRET_ACCESS_KEY'] || undefined,
-      sessionToken: env['AWS_SESSION_TOKEN'] || undefined,
-      region: env['AWS_REGION'] || undefined,
+      accessKeyId: takeSecret('AWS_ACCESS_KEY_ID'),
+      secretAccessKey: takeSecret('AWS_SECRET_ACCESS_KEY'),
+      sessionToken: takeSecret('AWS_SESSION_TOKEN'),
+      region: takeSecret('AWS_REGION'),
     } as BucketCredentials,
     corsOrigins: take('CORS_ORIGINS', [], formats.origins),
     /** In lower case. */

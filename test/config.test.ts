@@ -25,9 +25,17 @@ test('an empty variable counts as unset', () => {
 });
 
 test('spaces around a value do not count', () => {
-  expect(readConfig({ PORT: ' 8000 ', AFTER_SUNSET: 'gone ', SUNSET_AT: ' ' })).toMatchObject({
+  const env = {
+    PORT: ' 8000 ',
+    AFTER_SUNSET: 'gone ',
+    SUNSET_AT: ' ',
+    AWS_REGION: ' eu-central-1',
+    AWS_SESSION_TOKEN: ' ',
+  };
+  expect(readConfig(env)).toMatchObject({
     port: 8000,
     deprecation: { afterSunset: 'gone' },
+    aws: { region: 'eu-central-1', sessionToken: undefined },
   });
 });
 
