@@ -11,7 +11,8 @@ const drainTimeout = 7000;
  * lets every worker answer its pending requests and exit.
  */
 export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainDelay: number, log: Log) {
-  let closing = false;
+  /** From when all have started until they are to stop. */
+  let isRunning = false;
   let delay = 0;
 
   const fork = (): void => {
@@ -20,17 +21,17 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
       delay = 0;
     });
     worker.once('exit', (code: number, signal: string | null) => {
-      if (closing) return;
+      if (!isRunning) return;
       log.error('a worker exited unexpectedly and is replaced', { pid: worker.process.pid, code, signal });
       setTimeout(() => {
-        if (!closing) fork();
+        if (isRunning) fork();
       }, delay).unref();
       delay = Math.min(delay * 2 + 100, 5000);
     });
   };
 
   const close = async (): Promise<void> => {
-    closing = true;
+    isRunning = false;
     await Promise.all(
       Object.values(cluster.workers ?? {})
         .flatMap((worker) => worker ?? [])
@@ -41,7 +42,9 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
   const started = Promise.race([listening(count), firstExit()]);
   for (let i = 0; i < count; i++) fork();
   try {
-    return { port: await started, close };
+    const port = await started;
+    isRunning = true;
+    return { port, close };
   } catch (error) {
     await close();
     throw error;
@@ -59,8 +62,9 @@ async function listening(count: number): Promise<number> {
 }
 
 async function firstExit(): Promise<never> {
-  await once(cluster, 'exit');
-  throw new Error('a worker could not start; see the messages above');
+  const [, code, signal] = (await once(cluster, 'exit')) as [Worker, number, string | null];
+  const end = signal ?? `exit code ${code}`;
+  throw new Error(`a worker could not start (it ended with ${end}); see the messages above`);
 }
 
 async function stop(worker: Worker, timeout: number): Promise<void> {

@@ -71,12 +71,14 @@ function adminUrlOf(lines: readonly string[]): string {
 }
 
 /** Runs the program to its end. */
-async function runToEnd(env: NodeJS.ProcessEnv): Promise<{ code: unknown; said: string }> {
+async function runToEnd(env: NodeJS.ProcessEnv): Promise<{ code: unknown; said: string; logged: string }> {
   const child = spawnMain(env);
   let said = '';
+  let logged = '';
   child.stderr?.on('data', (chunk) => (said += String(chunk)));
+  child.stdout?.on('data', (chunk) => (logged += String(chunk)));
   const [code] = await once(child, 'close');
-  return { code: code as unknown, said };
+  return { code: code as unknown, said, logged };
 }
 
 function demoPlayer(folder: string, url: string): Client {
@@ -204,8 +206,9 @@ describe('the service with several workers', () => {
   test('exits with 1 and the reason if the workers cannot start', async () => {
     const holder = await start({ DATA_DIR: newFolder() });
     const { port } = new URL(holder.url);
-    const { code, said } = await runToEnd({ DATA_DIR: newFolder(), WORKERS: '2', PORT: port });
+    const { code, said, logged } = await runToEnd({ DATA_DIR: newFolder(), WORKERS: '2', PORT: port });
     expect([code, said]).toEqual([1, expect.stringMatching(/port \d+ on 127\.0\.0\.1 is in use/)]);
+    expect(logged).not.toContain('replaced');
   });
 });
 
