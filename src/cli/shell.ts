@@ -10,7 +10,7 @@ export interface Shell {
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the tool is to stop at the next safe point, with the reason `readerGone` if it is that. */
   signal: AbortSignal;
-  /** Asks a question at the terminal; undefined if there is none. */
+  /** Asks a question at the terminal, and rejects if `signal` is aborted; undefined if there is no terminal. */
   ask?: ((question: string) => Promise<string>) | undefined;
 }
 
@@ -41,7 +41,7 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
     out: (text) => interrupt.signal.reason !== readerGone && process.stdout.write(text),
     err: process.stderr,
     signal: interrupt.signal,
-    ask: process.stdin.isTTY ? askAtTerminal : undefined,
+    ask: process.stdin.isTTY ? (question) => askAtTerminal(question, interrupt) : undefined,
   });
 }
 
@@ -74,10 +74,12 @@ export function watchOutput(onReaderGone: () => void): void {
   process.stderr.on('error', () => {});
 }
 
-async function askAtTerminal(question: string): Promise<string> {
+async function askAtTerminal(question: string, interrupt: AbortController): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // While it asks, Ctrl-C is a key and not a signal.
+  terminal.on('SIGINT', () => interrupt.abort());
   try {
-    return await terminal.question(question);
+    return await terminal.question(question, { signal: interrupt.signal });
   } finally {
     terminal.close();
   }

@@ -45,3 +45,25 @@ test('a tool stops at its next safe point, also if npm forwards the signal that 
 test('a second signal later on ends a tool at once', async () => {
   expect(await interrupted(0, 1500)).toEqual({ code: 130, out: 'ready\nstopping\n' });
 });
+
+test('a signal interrupts a question', async () => {
+  const asking = `
+    import { runFromShell } from './src/cli/shell.ts';
+    process.stdin.isTTY = true;
+    await runFromShell(async ({ ask, signal }) => {
+      await ask('Sure?').catch(() => {});
+      return signal.aborted ? 130 : 0;
+    });
+  `;
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', asking], {
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  await once(child.stderr, 'data');
+  child.kill('SIGINT');
+  // A second one would end the tool at once.
+  const stuck = sleep(5000, 'stuck', { ref: false });
+  const end = await Promise.race([exited, stuck]);
+  child.kill('SIGKILL');
+  expect(end).toEqual([130, null]);
+});
