@@ -51,7 +51,7 @@ const concurrent = 4;
 export function createLedger(store: RedisClient, prefix: string, options: LedgerOptions) {
   const { log, now = Date.now, flushMs = defaultFlushMs, closeMs = 2000 } = options;
   const instance = randomBytes(6).toString('hex');
-  const start = now();
+  let start = now();
   const known = new Set<string>();
   /** Organizations (by base) with the number of this instance's last batch in Redis. */
   const written = new Set<string>();
@@ -119,6 +119,8 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
+    // The clock may have been set back since.
+    start = Math.min(start, until);
     await writeCoverage(store, prefix, { instance, start, since: writtenUntil, until, closed });
     if (writtenUntil === start || dayOf(until) > dayOf(writtenUntil)) {
       await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);

@@ -261,6 +261,20 @@ describe('coverage', () => {
     expect(findGaps(alive, range, now)).toEqual([{ start: NOON, end: Date.parse('2027-03-01T22:00:00Z') }]);
   });
 
+  test('is recorded after a clock was set back to a time before the start', async () => {
+    const prefix = freshPrefix();
+    let now = NOON + 3_600_000;
+    const ledger = openLedger(prefix, { now: () => now });
+    await ledger.flush();
+    now = NOON;
+    await ledger.flush();
+    now += 600_000;
+    await ledger.flush();
+    const range = { start: NOON, end: now };
+    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([]);
+    await ledger.close();
+  });
+
   test('has a gap where an instance crashed within its first flush interval', async () => {
     const prefix = freshPrefix();
     let now = NOON;
