@@ -143,7 +143,9 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
   };
 
   const { adminToken, adminHost, port, redisUrl, replaySecret } = config;
-  if (adminToken === undefined && !isLoopback(adminHost)) {
+  // A file that cannot be read has been reported.
+  const lacksToken = adminToken === undefined && textOf(env, 'ADMIN_TOKEN_FILE') === undefined;
+  if (lacksToken && !isLoopback(adminHost)) {
     mistakes.push(`ADMIN_TOKEN must be set if ADMIN_HOST (${adminHost}) is not a loopback address`);
   } else if (adminToken !== undefined && !/^[\x21-\x7e]+$/.test(adminToken)) {
     mistakes.push('ADMIN_TOKEN must consist of ASCII characters, without spaces');

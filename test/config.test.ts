@@ -191,6 +191,11 @@ describe('a secret', () => {
       () => ({ REDIS_CA_FILE: '/nowhere' }),
       /^REDIS_CA_FILE: \/nowhere .*ENOENT/,
     ],
+    [
+      'the file is missing, and only that if the secret is required',
+      () => ({ ADMIN_TOKEN_FILE: '/nowhere', ADMIN_HOST: '0.0.0.0' }),
+      /^ADMIN_TOKEN_FILE: \/nowhere .*ENOENT[^\n]*$/,
+    ],
     ['the file is empty', () => ({ ADMIN_TOKEN_FILE: file('\n') }), /^ADMIN_TOKEN_FILE: .* is empty$/],
     [
       'it is given twice',
