@@ -164,7 +164,7 @@ describeInBrowser('the dashboard in a browser', () => {
     const { page, context } = await visit(port.url);
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    expect(new URL(page.url()).hash).toBe('#content');
+    await page.waitForURL(/#content$/);
     await page.getByLabel('Organization').focus();
     await page.keyboard.type('globex');
     await page.keyboard.press('Tab');
