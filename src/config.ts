@@ -1,4 +1,3 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
 import {
   checkPolicy,
@@ -12,7 +11,7 @@ import { readSecretFile, readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './lib/hosts.ts';
-import type { ConnectOptions } from './redis/connection/connect.ts';
+import { findTlsMistakes } from './redis/tls-files.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 import * as formats from './config-formats.ts';
 
@@ -157,7 +156,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     mistakes.push('REPLAY_SECRET_PREVIOUS needs REPLAY_SECRET, the one to use from now on');
   }
   if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
-  mistakes.push(...findTlsMistakes(env, config.redisSecrets.tls));
+  mistakes.push(...findTlsMistakes(env, redisUrl, config.redisSecrets.tls));
   for (const check of [
     () => redisUrl !== undefined && parseRedisUrl(redisUrl),
     () => readMediaUrl(config.mediaUrl, { dataDir: config.dataDir, region: config.aws.region }),
@@ -176,45 +175,6 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
 /** The value of a variable, without spaces around it; an empty variable counts as unset. */
 function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined {
   return env[name]?.trim() || undefined;
-}
-
-const tlsFiles = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE'] as const;
-
-/** What is wrong with the files of an encrypted connection to Redis, given the content of those that can be read. */
-function findTlsMistakes(
-  env: NodeJS.ProcessEnv,
-  { ca, cert, key }: NonNullable<ConnectOptions['tls']>,
-): string[] {
-  const given = tlsFiles.filter((name) => textOf(env, name) !== undefined);
-  const redisUrl = textOf(env, 'REDIS_URL');
-  if (redisUrl !== undefined && !/^rediss/i.test(redisUrl)) {
-    return given.map((name) => `${name} is only for a REDIS_URL that begins with rediss`);
-  }
-  const mistakes: string[] = [];
-  const read = <Value>(
-    name: (typeof tlsFiles)[number],
-    content: string | undefined,
-    parse: (pem: string) => Value,
-    expected: string,
-  ): Value | undefined => {
-    try {
-      return content === undefined ? undefined : parse(content);
-    } catch {
-      mistakes.push(`${name} must name ${expected}`);
-      return undefined;
-    }
-  };
-  const toCertificate = (pem: string) => new X509Certificate(pem);
-  read('REDIS_CA_FILE', ca, toCertificate, 'a certificate in PEM');
-  const ownCertificate = read('REDIS_CERT_FILE', cert, toCertificate, 'a certificate in PEM');
-  const ownKey = read('REDIS_KEY_FILE', key, createPrivateKey, 'a private key in PEM, without a passphrase');
-  if (given.includes('REDIS_CERT_FILE') !== given.includes('REDIS_KEY_FILE')) {
-    mistakes.push('REDIS_CERT_FILE and REDIS_KEY_FILE must be set together');
-  }
-  if (ownKey !== undefined && ownCertificate?.checkPrivateKey(ownKey) === false) {
-    mistakes.push('REDIS_KEY_FILE is not the key of REDIS_CERT_FILE');
-  }
-  return mistakes;
 }
 
 /** The environment's layer of the deprecation policy; its dates must also be in order with those of openapi.yaml. */
