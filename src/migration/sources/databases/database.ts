@@ -59,13 +59,17 @@ const connectionFailures = {
     `cannot connect to ${url} by TLS (${code}): check that the server offers it, its certificate, and the URL's parameters`,
   password: (url: string) =>
     `${url} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
+  passwordOrEncryption: (url: string) =>
+    `${connectionFailures.password(url)}; if the server requires TLS, add ?sslmode=verify-full to the URL`,
+  refused: (url: string, reason: string) =>
+    `${url} refuses the connection (${reason.replaceAll(/\s+/g, ' ')}): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
   database: (url: string) => `${url}: there is no such database: check the URL's path`,
 };
 
 // How Node.js and the drivers call what can be wrong with TLS.
 const encryptionCode = /SSL|TLS|CERT|SIGNATURE/;
 
-/** The error for a connection that failed; `code` is what the driver or the server says. */
+/** The error for a connection that failed; `code` is how the driver or the server calls the reason. */
 export function connectionError(
   failure: keyof typeof connectionFailures,
   { shown }: DatabaseUrl,

@@ -1,5 +1,5 @@
 import { createConnection } from 'mysql2';
-import type { Connection, FieldPacket } from 'mysql2';
+import type { Connection, FieldPacket, SslOptions } from 'mysql2';
 import type { Cell } from '../../records/cells.ts';
 import type { SourceError } from '../source.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Column,
   type Database,
 } from './database.ts';
-import type { DatabaseUrl } from './urls.ts';
+import { encryptionParameters, type DatabaseUrl } from './urls.ts';
 
 const types = {
   numbers: [0, 1, 2, 3, 8, 9, 13, 246],
@@ -136,9 +136,7 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
 async function connect(address: DatabaseUrl): Promise<{ connection: Connection; settledUntil: number }> {
   const { url } = address;
   const socketPath = url.searchParams.get('socketPath');
-  const encrypted = ['ssl', 'tls', 'sslmode', 'ssl-mode'].some((name) =>
-    /^(?:1|true|require)/i.test(url.searchParams.get(name) ?? ''),
-  );
+  const ssl = encryptionOf(url);
   const connection = createConnection({
     host: url.hostname.replaceAll(/^\[|\]$/g, ''),
     port: url.port === '' ? 3306 : Number(url.port),
@@ -148,7 +146,7 @@ async function connect(address: DatabaseUrl): Promise<{ connection: Connection; 
     charset: 'utf8mb4',
     connectTimeout: 10_000,
     ...(socketPath === null ? {} : { socketPath }),
-    ...(encrypted ? { ssl: {} } : {}),
+    ...(ssl === undefined ? {} : { ssl }),
   });
   // A lost connection fails the query that waits for it; without a listener the event would end the process.
   connection.on('error', () => {});
@@ -165,8 +163,16 @@ async function connect(address: DatabaseUrl): Promise<{ connection: Connection; 
     return { connection, settledUntil };
   } catch (error) {
     connection.destroy();
-    throw unreachable(error, address);
+    throw unreachable(error, address, ssl !== undefined);
   }
+}
+
+/** How a connection is encrypted: undefined if the URL does not ask for TLS, or would do without. */
+function encryptionOf({ searchParams }: URL): SslOptions | undefined {
+  const mode = encryptionParameters.mysql
+    .flatMap((name) => searchParams.getAll(name))
+    .find((value) => !/^(?:0|false|disabled?|allow|prefer(?:red)?)$/i.test(value));
+  return mode === undefined ? undefined : { verifyIdentity: /full|identity/i.test(mode) };
 }
 
 const asText = (bytes: Buffer): string => bytes.toString('utf8');
@@ -212,8 +218,12 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
   return connectionError('lost', address, code);
 }
 
-function unreachable(error: unknown, address: DatabaseUrl): SourceError {
-  const { code = 'connection closed' } = error as MysqlError;
-  if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code)) return connectionError('password', address, code);
-  return connectionError(code === 'ER_BAD_DB_ERROR' ? 'database' : 'unreachable', address, code);
+function unreachable(error: unknown, address: DatabaseUrl, isEncrypted: boolean): SourceError {
+  const { code = 'connection closed', sqlMessage } = error as MysqlError;
+  // MariaDB also says this to a user who has to connect by TLS.
+  if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code))
+    return connectionError(isEncrypted ? 'password' : 'passwordOrEncryption', address, code);
+  if (code === 'ER_BAD_DB_ERROR') return connectionError('database', address, code);
+  if (sqlMessage !== undefined) return connectionError('refused', address, sqlMessage);
+  return connectionError('unreachable', address, code);
 }

@@ -140,9 +140,16 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
 }
 
 function createClient(address: DatabaseUrl): Client {
+  const url = new URL(address.url);
+  // pg takes the other modes for this one, but warns about it.
+  if (
+    !url.searchParams.has('uselibpqcompat') &&
+    /^(?:prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
+  )
+    url.searchParams.set('sslmode', 'verify-full');
   try {
     return new Client({
-      connectionString: address.url.href,
+      connectionString: url.href,
       connectionTimeoutMillis: 10_000,
       application_name: 'profile-bridge-migrate',
       types,
@@ -220,9 +227,11 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
 function unreachable(error: unknown, address: DatabaseUrl): SourceError {
   const code = codeOf(error);
   // This is what pg reports if a password is required and missing.
-  const isPassword = code.startsWith('28') || /password must be a string/.test(String(error));
-  if (isPassword) return connectionError('password', address, code);
-  return connectionError(code === '3D000' ? 'database' : 'unreachable', address, code);
+  if (code === '28P01' || /password must be a string/.test(String(error)))
+    return connectionError('password', address, code);
+  if (code === '3D000') return connectionError('database', address, code);
+  if (error instanceof DatabaseError) return connectionError('refused', address, error.message);
+  return connectionError('unreachable', address, code);
 }
 
 function codeOf(error: unknown): string {

@@ -12,6 +12,12 @@ const dialects: Readonly<Record<string, Dialect>> = {
 /** Where clients of each database look for a password. */
 const passwordVariables: Readonly<Record<Dialect, string>> = { postgresql: 'PGPASSWORD', mysql: 'MYSQL_PWD' };
 
+/** The parameters about TLS that each driver is given. */
+export const encryptionParameters: Readonly<Record<Dialect, readonly string[]>> = {
+  postgresql: ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
+  mysql: ['ssl', 'tls', 'sslmode', 'ssl-mode'],
+};
+
 /** A database to read, with what may be shown of it. */
 export interface DatabaseUrl {
   readonly dialect: Dialect;
@@ -43,6 +49,15 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   if (url === undefined || /@/.test(url.pathname + url.search + url.hash) || !isDecodable(url)) {
     throw new SourceError(
       'the source URL is not valid: percent-encode special characters in its user and password',
+    );
+  }
+  // Any other would be ignored, and the password sent without encryption.
+  const unknown = [...url.searchParams.keys()].find(
+    (name) => /ssl|tls/i.test(name) && !encryptionParameters[dialect].includes(name),
+  );
+  if (unknown !== undefined) {
+    throw new SourceError(
+      `the source URL has an unknown parameter ${unknown}: for TLS, write sslmode=verify-full`,
     );
   }
   const user = url.username === '' ? '' : `${url.username}@`;

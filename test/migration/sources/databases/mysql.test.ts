@@ -160,12 +160,37 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     }
   });
 
+  test.each([
+    'ssl=true',
+    'ssl={"rejectUnauthorized":true}',
+    'tls=yes',
+    'sslmode=verify-full',
+    'ssl-mode=VERIFY_IDENTITY',
+    'ssl-mode=REQUIRED',
+  ])('with %s, never connects without TLS', async (parameter) => {
+    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
+    expect(await messageOf(() => openSource(`${url}?${parameter}`, mapping))).toMatch(
+      /cannot connect to [^ ]* by TLS \(HANDSHAKE_NO_SSL_SUPPORT\)/,
+    );
+  });
+
+  test('a connection that the server refuses is reported with its reason', async () => {
+    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
+    await runMariadb(server().url(''), "CREATE USER locked@'127.0.0.1' ACCOUNT LOCK");
+    const locked = new URL(url);
+    locked.username = 'locked';
+    locked.password = '';
+    expect(await messageOf(() => openSource(locked.href, mapping))).toBe(
+      `SourceError: mysql://locked@${locked.host}/typed refuses the connection (Access denied, this account is locked): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
+    );
+  });
+
   test('a wrong password is reported in one line that shows neither it nor the right one', async () => {
     const wrong = new URL(url);
     wrong.password = 'top-secret';
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     expect(await messageOf(() => openSource(wrong.href, mapping))).toBe(
-      `SourceError: mysql://root@${wrong.host}/typed refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
+      `SourceError: mysql://root@${wrong.host}/typed refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE; if the server requires TLS, add ?sslmode=verify-full to the URL`,
     );
   });
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, jest, test } from '@jest/globals';
 import { Client } from 'pg';
 import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../../src/migration/sources/open.ts';
@@ -168,6 +168,26 @@ describeWithPostgres('a PostgreSQL source', () => {
       'SourceError: entities.profiles.query: query would be affected by row-level security policy for table "hidden": read as a user with BYPASSRLS, or as the owner of the table',
     );
     expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(2);
+  });
+
+  test('a connection that the server refuses is reported with its reason, such as that it requires TLS', async () => {
+    const nobody = new URL(url);
+    nobody.username = 'nobody';
+    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
+    expect(await messageOf(() => openSource(nobody.href, mapping))).toBe(
+      `SourceError: postgres://nobody@${nobody.host}/typed refuses the connection (role "nobody" does not exist): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
+    );
+  });
+
+  test('every sslmode that demands TLS gets it or fails, without a warning of the driver', async () => {
+    const warned = jest.spyOn(process, 'emitWarning');
+    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
+    for (const mode of ['require', 'verify-ca', 'verify-full', 'no-verify'])
+      expect(await messageOf(() => openSource(`${url}?sslmode=${mode}`, mapping))).toMatch(
+        /cannot connect to [^ ]* by TLS \(SSL\)/,
+      );
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
   });
 
   test('a lost connection is reported in one line with the remedy', async () => {

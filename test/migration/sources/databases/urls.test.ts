@@ -34,6 +34,19 @@ describe('a source URL', () => {
     );
   });
 
+  test.each([
+    'mysql://reader@db/game?sslMode=VERIFY_CA',
+    'mysql://reader@db/game?ssl-ca=/etc/ca.pem',
+    'mariadb://reader@db/game?useSSL=true',
+    'postgres://reader@db/game?ssl-mode=VERIFY_IDENTITY',
+    'postgres://reader@db/game?requiressl=1',
+  ])('%j, whose wish for TLS would go unheard, is refused', async (url) => {
+    const [name = ''] = new URL(url).searchParams.keys();
+    expect(await messageOf(() => parseDatabaseUrl(url, {}))).toBe(
+      `SourceError: the source URL has an unknown parameter ${name}: for TLS, write sslmode=verify-full`,
+    );
+  });
+
   test('without a password takes it from the environment, or from a file, and shows it nowhere', async () => {
     const password = (url: string, env: NodeJS.ProcessEnv): string => {
       const parsed = parseDatabaseUrl(url, env);
