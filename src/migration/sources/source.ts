@@ -17,6 +17,8 @@ export interface Batch<E extends Entity = Entity> {
   describe: (place: unknown) => string;
   /** The share of the entity that has been read by the end of this batch, from 0 to 1. */
   readonly progress: number;
+  /** What is unusual about the entity as a whole; in its last batch. */
+  readonly warnings?: readonly string[] | undefined;
 }
 
 export interface ReadOptions {

@@ -78,6 +78,8 @@ export async function readSource(
     for await (const batch of scope.source.read(entity, scope)) {
       if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, batch.rows.length, batch.progress);
+      for (const detail of batch.warnings ?? [])
+        issues.add({ entity, reason: 'unusual-value', where: entity, detail });
       const items: Item[] = [];
       let index = -1;
       for (const row of batch.rows) {

@@ -16,7 +16,7 @@ import {
   type Manifest,
 } from './manifest.ts';
 import { readNdjson } from './ndjson.ts';
-import { projectByPointers } from './pointers.ts';
+import { parsePointers } from './pointers.ts';
 
 const exampleNames = `${entityNames.map((entity) => `${entity}.ndjson`).join(', ')} (or .ndjson.gz, .csv)`;
 const formats = ['ndjson', 'ndjson.gz', 'csv'] as const;
@@ -60,8 +60,8 @@ async function openFile(
     const { openCsv } = await import('./csv.ts');
     return unchanged(await openCsv(file, own?.fields));
   }
-  const project = own?.fields === undefined ? undefined : projectByPointers(own.fields, where);
-  return unchanged((options) => readNdjson(file, options, project));
+  const pointers = own?.fields && parsePointers(own.fields, where);
+  return unchanged((options) => readNdjson(file, options, pointers));
 }
 
 /** Reads only the version of the file that was opened, and, where it is part of an export, only what was exported. */

@@ -5,6 +5,7 @@ import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
 import { maxRowBytes, openFile } from './file.ts';
 import type { DataFile } from './file.ts';
+import { createProjection, type Pointers } from './pointers.ts';
 
 const openingBrace = 123;
 const oneObjectPerLine = 'write one object per line, such as by jq -c';
@@ -17,8 +18,9 @@ const cutShort = 'is cut short: the file ends in the middle of this line';
 export async function* readNdjson(
   file: DataFile,
   options: ReadOptions,
-  project?: (row: Fields) => Fields,
+  pointers?: Pointers,
 ): AsyncGenerator<Batch> {
+  const projection = pointers && createProjection(pointers);
   const { chunks, progress } = openFile(file);
   const batch = createBatchBuilder(
     objectRows(file.entity),
@@ -30,11 +32,11 @@ export async function* readNdjson(
     for (const { raw, bytes = 0, fault } of block === hugeLine ? [tooLong] : readLines(block)) {
       line += 1;
       if (fault !== undefined) batch.refuse(fault, line);
-      else if (raw !== undefined) batch.add(project === undefined ? raw : project(raw), bytes, line);
+      else if (raw !== undefined) batch.add(projection?.project(raw) ?? raw, bytes, line);
       if (batch.isFull) yield batch.cut(progress());
     }
   }
-  yield batch.cut(1);
+  yield { ...batch.cut(1), warnings: projection?.warnings() };
 }
 
 /** An object, or why there is none; neither for an empty line. */

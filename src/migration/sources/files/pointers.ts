@@ -1,25 +1,49 @@
 import type { Fields } from '../../records/shapes.ts';
 import { SourceError } from '../source.ts';
 
+/** The place in a row of each record field that a mapping names. */
+export type Pointers = readonly {
+  readonly field: string;
+  readonly pointer: string;
+  readonly path: readonly string[];
+}[];
+
+/** Reads the JSON pointers (RFC 6901) of a mapping's `fields`. */
+export function parsePointers(fields: ReadonlyMap<string, string>, where: string): Pointers {
+  return [...fields].map(([field, pointer]) => ({
+    field,
+    pointer,
+    path: parsePointer(pointer, `${where}.fields.${field}`),
+  }));
+}
+
 /**
- * Builds the projection of a mapping's `fields` for JSON rows: each record field is what its JSON pointer
- * (RFC 6901) finds in the row; what is not mapped is left out, what is not found is absent.
+ * Makes records of rows: each field is what its pointer finds in the row, or absent; what is not mapped is left out.
+ * `warnings` names the pointers that have found nothing in any row.
  */
-export function projectByPointers(
-  fields: ReadonlyMap<string, string>,
-  where: string,
-): (row: Fields) => Fields {
-  const paths = [...fields].map(
-    ([field, pointer]) => [field, parsePointer(pointer, `${where}.fields.${field}`)] as const,
-  );
-  return (row) => {
+export function createProjection(pointers: Pointers): {
+  project: (row: Fields) => Fields;
+  warnings: () => string[];
+} {
+  let isUsed = false;
+  const unused = new Set(pointers);
+  const project = (row: Fields): Fields => {
+    isUsed = true;
     const record: Fields = {};
-    for (const [field, path] of paths) {
-      const found = resolve(row, path);
-      if (found !== undefined) record[field] = found;
+    for (const place of pointers) {
+      const found = resolve(row, place.path);
+      if (found === undefined) continue;
+      record[place.field] = found;
+      unused.delete(place);
     }
     return record;
   };
+  const warnings = (): string[] =>
+    [...(isUsed ? unused : [])].map(
+      ({ field, pointer }) =>
+        `no row has ${pointer}, which the mapping names for ${field}: check its spelling`,
+    );
+  return { project, warnings };
 }
 
 function parsePointer(pointer: string, where: string): readonly string[] {
