@@ -86,7 +86,7 @@ export function unknownField(entity: Entity, field: string): string {
 /** The rules that bind several fields together; gives the reason of a refusal. */
 function finish(entity: Entity, record: Fields, warnings: string[]): string | undefined {
   if (entity === 'profiles') finishProfile(record, warnings);
-  else if (entity === 'api-keys') return finishApiKey(record);
+  else if (entity === 'api-keys') return finishApiKey(record, warnings);
   else if (entity === 'organizations')
     return (
       settingsFaults(organizationSettings(record as unknown as RecordOf['organizations'])).join('; ') ||
@@ -109,8 +109,13 @@ function finishProfile(record: Partial<RecordOf['profiles']>, warnings: string[]
   }
 }
 
-function finishApiKey(record: Fields): string | undefined {
-  const { apiKey, apiKeySha256 } = record;
+function finishApiKey(record: Fields, warnings: string[]): string | undefined {
+  const { apiKey, apiKeySha256, expiresAt } = record;
+  if (typeof expiresAt === 'number' && expiresAt < secondsEnd) {
+    warnings.push(
+      'expiresAt lies before 1974: the key has expired; leave it empty for never, and give milliseconds, not seconds',
+    );
+  }
   if (apiKey === undefined && apiKeySha256 === undefined) return 'apiKey or apiKeySha256 is missing';
   if (apiKey === undefined) return undefined;
   if (apiKeySha256 !== undefined && apiKeySha256 !== apiKey)

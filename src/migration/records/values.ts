@@ -79,7 +79,7 @@ export const oneOf = <Word extends string>(...words: readonly Word[]): Rule<Word
   return (value) => words.find((word) => word === value) ?? refusal;
 };
 
-/** From here on a number cannot mean seconds: it would be in the year 5138. */
+/** From here on a number cannot mean seconds: it would be in the year 5138. As milliseconds it is in 1973. */
 export const secondsEnd = 100_000_000_000;
 
 const latest = 8.64e15;

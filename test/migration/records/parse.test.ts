@@ -239,6 +239,20 @@ describe('a profile', () => {
     expect(parseRecord('profiles', never)).toStrictEqual({ ok: true, record: never });
   });
 
+  test.each([0, '1767323045', '1970-01-21T10:55:23Z'])(
+    'warns of an API key that expired before 1974, such as at %j, which may be meant otherwise',
+    (expiresAt) => {
+      const raw = { organizationId: 'a', apiKey: 'k', role: 'player', expiresAt };
+      expect(parseRecord('api-keys', raw)).toMatchObject({
+        ok: true,
+        warnings: [expect.stringMatching(/^expiresAt lies before 1974: the key has expired/)],
+      });
+      expect(parseRecord('api-keys', { ...raw, expiresAt: '2020-01-01T00:00:00Z' })).not.toHaveProperty(
+        'warnings',
+      );
+    },
+  );
+
   test('has an unverified wallet by default, and no verification without a wallet', () => {
     expect(profile({ evmWalletAddress: wallet })).toMatchObject({
       evmWalletAddress: wallet,
