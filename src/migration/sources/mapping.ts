@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { parseDocument } from 'yaml';
+import { parse } from 'yaml';
 import { fieldNames, missingField, unknownField } from '../records/parse.ts';
 import { entityNames, isEntity } from '../records/records.ts';
 import type { Entity } from '../records/records.ts';
@@ -33,17 +33,10 @@ export async function readMapping(path: string): Promise<Mapping> {
 
 /** Reads a mapping's YAML; `path` only names it in errors. */
 export function parseMapping(yaml: string, path: string): Mapping {
-  const document = parseDocument(yaml);
-  const [broken] = document.errors;
-  if (broken !== undefined) {
-    throw new SourceError(
-      `${path} is not valid YAML: ${broken.message.split('\n')[0]?.replace(/:$/, '') ?? ''}`,
-    );
-  }
+  const top = readYaml(yaml, path);
   const fail: Fail = (where, what) => {
     throw new SourceError(`${path}: ${where} ${what}`);
   };
-  const top: unknown = document.toJS();
   if (!isFields(top)) return fail('the mapping', 'must be an object such as "entities: {profiles: {…}}"');
   const { entities, ...others } = top;
   for (const name of Object.keys(others))
@@ -56,6 +49,15 @@ export function parseMapping(yaml: string, path: string): Mapping {
     return [name, readEntity(name, where, given, fail)] as const;
   });
   return new Map(mappings);
+}
+
+function readYaml(yaml: string, path: string): unknown {
+  try {
+    return parse(yaml, { logLevel: 'error' });
+  } catch (error) {
+    const [reason = ''] = (error as Error).message.split('\n');
+    throw new SourceError(`${path} is not valid YAML: ${reason.replace(/:$/, '')}`);
+  }
 }
 
 type Fail = (where: string, what: string) => never;

@@ -70,6 +70,7 @@ entities:
       /gives avatar both whole and by its parts/,
     ],
     ['entities: {profiles: {query: "SELECT', /is not valid YAML/],
+    ['entities: {profiles: {query: *users}}', /is not valid YAML: Unresolved alias .*: users/],
     ['entities: {profiles: {}, profiles: {}}', /is not valid YAML: Map keys must be unique/],
   ])('with the mistake %j is refused, naming the place in one line', async (yaml, message) => {
     const said = await messageOf(() => parseMapping(yaml, 'mapping.yaml'));

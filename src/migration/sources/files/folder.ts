@@ -90,15 +90,16 @@ interface Found {
 
 async function findFiles(location: string): Promise<Found> {
   let isFolder: boolean;
+  let names: string[];
   try {
     isFolder = (await stat(location)).isDirectory();
+    names = isFolder ? (await readdir(location)).sort() : [basename(location)];
   } catch (error) {
     throw new SourceError(
       `cannot read ${location} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --source`,
     );
   }
   const folder = isFolder ? location : dirname(location);
-  const names = isFolder ? (await readdir(location)).sort() : [basename(location)];
   const manifest = await readManifest(folder);
   const files = new Map<Entity, NamedFile>();
   const ignored: string[] = [];

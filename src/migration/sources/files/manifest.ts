@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isFields } from '../../records/shapes.ts';
 import { SourceError } from '../source.ts';
 import { openFile, type DataFile, type NamedFile } from './file.ts';
 
@@ -32,10 +33,13 @@ export async function readManifest(folder: string): Promise<Manifest | undefined
   try {
     manifest = JSON.parse(await readFile(path, 'utf8')) as typeof manifest;
   } catch (error) {
-    if (!(error instanceof SyntaxError)) return undefined;
-    throw new SourceError(`${path} is not valid JSON: copy the export again, or delete this file`);
+    const { code } = error as NodeJS.ErrnoException;
+    // A folder may have that name, too.
+    if (code === 'ENOENT' || code === 'EISDIR') return undefined;
+    const fault = code === undefined ? 'is not valid JSON' : `cannot be read (${code})`;
+    throw new SourceError(`${path} ${fault}: copy the export again, or delete this file`);
   }
-  if (manifest?.format !== format || typeof manifest.files !== 'object') return undefined;
+  if (manifest?.format !== format || !isFields(manifest.files)) return undefined;
   return new Map(Object.entries(manifest.files as Record<string, ManifestEntry>));
 }
 

@@ -1,6 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { appendFile, mkdir, mkdtemp, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -65,6 +76,22 @@ describe('a folder', () => {
     expect(await messageOf(() => openSource(folder))).toBe(
       `SourceError: ${folder} holds both profiles.csv and profiles.ndjson: remove one of them`,
     );
+  });
+
+  test('with a manifest that cannot be read is refused, rather than read without checking', async () => {
+    await put('profiles.ndjson', line('u1'));
+    await symlink('manifest.json', join(folder, 'manifest.json'));
+    expect(await messageOf(() => openSource(folder))).toBe(
+      `SourceError: ${join(folder, 'manifest.json')} cannot be read (ELOOP): copy the export again, or delete this file`,
+    );
+  });
+
+  test('with a manifest of another program is read without it', async () => {
+    await put('profiles.ndjson', line('u1'));
+    for (const other of ['null', '[]', '{"format":"x"}', '{"format":"profile-bridge-export","files":null}']) {
+      await put('manifest.json', other);
+      expect(await profiles()).toEqual(['1 u1']);
+    }
   });
 
   test('may be a single file, named after what it holds', async () => {
