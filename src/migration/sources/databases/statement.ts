@@ -12,7 +12,8 @@ const tokens: Readonly<Record<Dialect, RegExp>> = {
       String.raw`|(?<tag>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)[^]*?\k<tag>|\w+|[^]`,
     'g',
   ),
-  mysql: /(?<ignored>\s+|(?:--|#).*|\/\*[^]*?\*\/)|'(?:[^'\\]|\\[^])*'|"(?:[^"\\]|\\[^])*"|`[^`]*`|\w+|[^]/g,
+  mysql:
+    /(?<ignored>\s+|(?:--(?!\S)|#).*|\/\*[^]*?\*\/)|'(?:[^'\\]|\\[^])*'|"(?:[^"\\]|\\[^])*"|`[^`]*`|\w+|[^]/g,
 };
 
 /**
@@ -20,6 +21,7 @@ const tokens: Readonly<Record<Dialect, RegExp>> = {
  * statement.
  */
 export function plainSelect(query: string, dialect: Dialect, where: string): string {
+  let first: string | undefined;
   let end = 0;
   let isClosed = false;
   for (const { index, groups, 0: token } of query.matchAll(tokens[dialect])) {
@@ -29,11 +31,10 @@ export function plainSelect(query: string, dialect: Dialect, where: string): str
       continue;
     }
     if (isClosed) throw new SourceError(`${where} must be one SELECT, but something follows its semicolon`);
+    if (token !== '(') first ??= token.toLowerCase();
     end = index + token.length;
   }
-  const select = query.slice(0, end);
-  if (!/^(?:\s|\(|--[^\n]*\n|#[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:select|with|values|table)\b/i.test(select)) {
+  if (!['select', 'with', 'values', 'table'].includes(first ?? ''))
     throw new SourceError(`${where} must be a SELECT`);
-  }
-  return select;
+  return query.slice(0, end);
 }

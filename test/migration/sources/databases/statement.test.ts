@@ -28,6 +28,10 @@ describe('a query', () => {
       String.raw`SELECT '\';', "\";", 1`,
     );
     expect(plainSelect('SELECT 1 AS `;`;', 'mysql', 'q')).toBe('SELECT 1 AS `;`');
+    // Minus minus one: in MySQL, a comment has white space after its dashes.
+    expect(plainSelect('SELECT 5--1', 'mysql', 'q')).toBe('SELECT 5--1');
+    expect(plainSelect('SELECT 5--\n-1 --', 'mysql', 'q')).toBe('SELECT 5--\n-1');
+    expect(plainSelect('/* /* a */ b */ SELECT 1', 'postgresql', 'q')).toBe('/* /* a */ b */ SELECT 1');
   });
 
   test.each([
@@ -38,6 +42,7 @@ describe('a query', () => {
     'SELECTED',
     'DROP TABLE a; SELECT 1',
     'EXPLAIN SELECT 1',
+    '# a comment of another dialect\nSELECT 1',
   ])('%j is refused', async (query) => {
     expect(await messageOf(() => plainSelect(query, 'postgresql', 'the query'))).toMatch(
       /^SourceError: the query must be/,
