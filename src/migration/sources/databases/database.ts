@@ -42,8 +42,10 @@ export function fromQuery(select: string): string {
 
 /** A JSON value as text: a string without its quotes, null as none. */
 export function jsonText(json: string): string {
-  if (json === 'null') return '';
-  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
+  // PostgreSQL keeps the white space around a json.
+  const text = json.trim();
+  if (text === 'null') return '';
+  return text.startsWith('"') ? (JSON.parse(text) as string) : text;
 }
 
 /** A CHAR(n) without its padding, which SQL does not count as part of the value. */

@@ -85,6 +85,14 @@ describeWithPostgres('a PostgreSQL source', () => {
     }
   });
 
+  test('the blanks around a JSON value are no part of it', async () => {
+    const query = `SELECT 1 AS "organizationId", ' 7\n'::json AS "userId", ' "ada" '::json AS username, ' null'::json AS "profilePictureUrl"`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [organizationId]}}`;
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+      { organizationId: '1', userId: '7', username: 'ada' },
+    ]);
+  });
+
   test.each([
     ['unquoted names', 'SELECT 1 AS organizationId, 2 AS userId', 'x', /no column "x"/],
     [
