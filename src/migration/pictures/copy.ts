@@ -44,7 +44,7 @@ export async function copyPictures(
 ): Promise<Copied> {
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
-  for await (const batch of scope.source.read('profiles', scope)) {
+  for await (const batch of scope.source.read('profiles', { ...scope, signal: context.signal })) {
     const wanted = await notYetCopied(context, batch);
     await forEachConcurrently(wanted, atOnce, async (picture) => {
       if (context.signal.aborted) return;

@@ -1,3 +1,4 @@
+import { untilAborted } from '../../lib/collections/until-aborted.ts';
 import type { Parsed, RecordNames } from '../records/parse.ts';
 import { entityNames, type Entity } from '../records/records.ts';
 
@@ -28,6 +29,8 @@ export interface ReadOptions {
   readonly size?: number | undefined;
   /** Epoch milliseconds: rows known to have last changed before then may be left out if that saves reading them. */
   readonly since?: number | undefined;
+  /** Ends the reading early, also while the source takes its time. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Legacy data. All entities of one source are read from one state of it; the caller that opens it closes it. */
@@ -67,7 +70,7 @@ export function createSource(
     read: <E extends Entity>(entity: E, options: ReadOptions = {}) => {
       const readRows = readers.get(entity);
       if (readRows === undefined) throw new RangeError(`${rest.name} has no ${entity}`);
-      return readRows(options) as AsyncIterable<Batch<E>>;
+      return untilAborted(readRows(options) as AsyncIterable<Batch<E>>, options.signal);
     },
   };
 }

@@ -75,7 +75,7 @@ export async function readSource(
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
     let read = 0;
     let [lastId, namespace] = ['', ''];
-    for await (const batch of scope.source.read(entity, scope)) {
+    for await (const batch of scope.source.read(entity, { ...scope, signal })) {
       if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, batch.rows.length, batch.progress);
       for (const detail of batch.warnings ?? [])

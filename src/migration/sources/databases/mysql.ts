@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { createConnection } from 'mysql2';
 import type { Connection, FieldPacket, SslOptions } from 'mysql2';
 import type { Cell } from '../../records/cells.ts';
@@ -126,8 +127,8 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
       return rows[0]?.map((cell) => cell && asText(cell));
     },
     close: async () => {
-      // The server would first send the rest of an abandoned result.
-      if (isReading) connection.destroy();
+      // The server would first send the rest of an abandoned result, or would not answer yet.
+      if (isReading) (connection as { stream?: Socket }).stream?.destroy();
       else await connection.promise().end();
     },
   };

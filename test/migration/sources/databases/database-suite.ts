@@ -1,9 +1,13 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import type { Source } from '../../../../src/migration/sources/source.ts';
 import { hashApiKey } from '../../../../src/redis/keys.ts';
 import type { PrivateServer } from '../../../support/servers/private-server.ts';
+import { until } from '../../../support/until.ts';
+import { createTool, ended, newFolder } from '../../tool.ts';
 import { messageOf, readRecords, readRows } from '../reading.ts';
 
 /** What differs between the databases, for the behaviour that must not. */
@@ -15,6 +19,10 @@ export interface DatabaseUnderTest {
   quote: (name: string) => string;
   /** A query whose single column n holds the numbers 1 to count. */
   numbers: (count: number) => string;
+  /** An expression that takes a minute. */
+  slow: string;
+  /** Whether it is being evaluated. */
+  isSlow: (url: string) => Promise<boolean>;
   /** A type for 32 bytes, and a value of it. */
   bytes: string;
   byteLiteral: (hex: string) => string;
@@ -258,6 +266,19 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     }
     await source.close();
     opened.pop();
+  });
+
+  test('Ctrl-C ends a command while the database has yet to answer', async () => {
+    const query = `SELECT n AS ${organization}, n AS ${user}, ${under.slow} AS username FROM (${under.numbers(9)}) AS numbers`;
+    const mapping = join(newFolder(), 'mapping.yaml');
+    writeFileSync(mapping, profiles(query, 'userId'));
+    const child = createTool().start('plan', '--source', url, '--mapping', mapping);
+    const end = ended(child);
+    await until(async () => await under.isSlow(url));
+    const interruptedAt = performance.now();
+    child.kill('SIGINT');
+    expect(await end).toMatchObject({ code: 130, err: expect.stringContaining('interrupted') });
+    expect(performance.now() - interruptedAt).toBeLessThan(20_000);
   });
 
   test('changes of a transaction that was open when reading began do not count as settled', async () => {

@@ -16,6 +16,15 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     run: runMariadb,
     quote: (name) => `\`${name}\``,
     numbers: (count) => `SELECT seq AS n FROM seq_1_to_${count}`,
+    slow: 'SLEEP(60)',
+    isSlow: async (url) => {
+      const connection = await createConnection({ uri: url });
+      const [rows] = await connection.query(
+        "SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep'",
+      );
+      await connection.end();
+      return (rows as unknown[]).length > 0;
+    },
     bytes: 'varbinary(32)',
     byteLiteral: (hex) => `X'${hex}'`,
     openTransaction: async (url, statement) => {

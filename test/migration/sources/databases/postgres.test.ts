@@ -17,6 +17,14 @@ describeWithPostgres('a PostgreSQL source', () => {
     run: runPostgres,
     quote: (name) => `"${name}"`,
     numbers: (count) => `SELECT n FROM generate_series(1, ${count}) AS n`,
+    slow: 'pg_sleep(60)::text',
+    isSlow: async (url) => {
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      const { rows } = await client.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+      await client.end();
+      return rows.length > 0;
+    },
     bytes: 'bytea',
     byteLiteral: (hex) => `'\\x${hex}'`,
     openTransaction: async (url, statement) => {
