@@ -35,6 +35,12 @@ export interface Database {
   close: () => Promise<void>;
 }
 
+/**
+ * How long a connection is silent before it is probed, in ms: while a query sorts, a firewall may forget it, or the server
+ * may lose its power, and neither says so.
+ */
+export const probeAfter = 60_000;
+
 /** The query as a subquery named `source`; its own line end keeps a comment in it from reaching further. */
 export function fromQuery(select: string): string {
   return `FROM (${select}\n) AS source`;

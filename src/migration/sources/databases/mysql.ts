@@ -7,6 +7,7 @@ import {
   connectionError,
   fromQuery,
   jsonText,
+  probeAfter,
   queryError,
   withoutPadding,
   type Column,
@@ -146,6 +147,7 @@ async function connect(address: DatabaseUrl): Promise<{ connection: Connection; 
     database: decodeURIComponent(url.pathname.slice(1)),
     charset: 'utf8mb4',
     connectTimeout: 10_000,
+    keepAliveInitialDelay: probeAfter,
     ...(socketPath === null ? {} : { socketPath }),
     ...(ssl === undefined ? {} : { ssl }),
   });

@@ -8,6 +8,7 @@ import {
   connectionError,
   fromQuery,
   jsonText,
+  probeAfter,
   queryError,
   withoutPadding,
   type Column,
@@ -151,6 +152,8 @@ function createClient(address: DatabaseUrl): Client {
     return new Client({
       connectionString: url.href,
       connectionTimeoutMillis: 10_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: probeAfter,
       application_name: 'profile-bridge-migrate',
       types,
     });

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import type { Source } from '../../../../src/migration/sources/source.ts';
@@ -266,6 +267,13 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     }
     await source.close();
     opened.pop();
+  });
+
+  test('a connection that has died without a word is noticed, since it is probed while it is silent', async () => {
+    const probing = jest.spyOn(Socket.prototype, 'setKeepAlive');
+    await open(many);
+    expect(probing).toHaveBeenCalledWith(true, 60_000);
+    probing.mockRestore();
   });
 
   test('Ctrl-C ends a command while the database has yet to answer', async () => {
