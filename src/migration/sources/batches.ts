@@ -9,6 +9,13 @@ const defaultBatchSize = 500;
 /** Bytes per batch, give or take a row, so that wide rows increase neither memory nor the time of a script. */
 const maxBatchBytes = 256 * 1024;
 
+/**
+ * A row whose record is longer than this as a line of NDJSON is invalid: memory stays flat, and what is exported can be
+ * read back.
+ */
+export const maxRowBytes = 1024 * 1024;
+export const tooLong = 'is longer than 1 MiB';
+
 /** The form in which a source gives its rows. */
 interface RowForm<Raw> {
   parse: (raw: Raw) => Parsed;
@@ -51,7 +58,7 @@ export function createBatchBuilder<Raw, Place>(
     },
     add: (raw, bytes, place) => {
       if (organizationId !== undefined && !belongsTo(organizationId, toObject(raw))) return;
-      const parsed = parse(raw);
+      const parsed = withinLimit(parse(raw), bytes);
       rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(toObject(raw)) });
       places.push(place);
       width += bytes;
@@ -68,6 +75,13 @@ export function createBatchBuilder<Raw, Place>(
       return batch;
     },
   };
+}
+
+/** The row, if its record is not too long; `width` is that of the row in bytes or characters. */
+function withinLimit(row: Parsed, width: number): Parsed {
+  // No character takes more than six bytes in JSON.
+  if (!row.ok || width < maxRowBytes / 6) return row;
+  return Buffer.byteLength(JSON.stringify(row.record)) <= maxRowBytes ? row : { ok: false, reason: tooLong };
 }
 
 /** Also where the organization's id is invalid: such a row must not look like one that has vanished. */

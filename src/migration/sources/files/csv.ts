@@ -3,11 +3,11 @@ import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { widthOf, type Columns } from '../../records/cells.ts';
 import { fieldNames, requiredFields } from '../../records/parse.ts';
-import { cellRows, createBatchBuilder } from '../batches.ts';
+import { cellRows, createBatchBuilder, maxRowBytes } from '../batches.ts';
 import { columnsOf } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { ReadRows } from '../source.ts';
-import { maxRowBytes, openFile } from './file.ts';
+import { openFile } from './file.ts';
 import type { DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */

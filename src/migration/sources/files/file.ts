@@ -13,9 +13,6 @@ export interface NamedFile {
   readonly format: 'ndjson' | 'ndjson.gz' | 'csv';
 }
 
-/** A line or record of a file longer than this is an invalid row, so that memory stays flat. */
-export const maxRowBytes = 1024 * 1024;
-
 const chunkBytes = 256 * 1024;
 
 /** One state of a file. */

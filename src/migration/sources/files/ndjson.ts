@@ -1,9 +1,9 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields, type Fields } from '../../records/shapes.ts';
-import { createBatchBuilder, objectRows } from '../batches.ts';
+import { createBatchBuilder, maxRowBytes, objectRows, tooLong } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
-import { maxRowBytes, openFile } from './file.ts';
+import { openFile } from './file.ts';
 import type { DataFile } from './file.ts';
 import { createProjection, type Pointers } from './pointers.ts';
 
@@ -29,7 +29,7 @@ export async function* readNdjson(
   );
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
-    for (const { raw, bytes = 0, fault } of block === hugeLine ? [tooLong] : readLines(block)) {
+    for (const { raw, bytes = 0, fault } of block === hugeLine ? [hugeRow] : readLines(block)) {
       line += 1;
       if (fault !== undefined) batch.refuse(fault, line);
       else if (raw !== undefined) batch.add(projection?.project(raw) ?? raw, bytes, line);
@@ -47,7 +47,7 @@ interface Line {
 }
 
 const empty: Line = {};
-const tooLong: Line = { fault: 'is longer than 1 MiB' };
+const hugeRow: Line = { fault: tooLong };
 
 const beyondAscii = /[\x80-\xff]/;
 
@@ -64,7 +64,7 @@ function* readLines(block: Buffer): Generator<Line> {
     const to = isOpen ? text.length : found;
     const line = text.slice(from, to);
     const bytes = to - from;
-    if (bytes > maxRowBytes) yield tooLong;
+    if (bytes > maxRowBytes) yield hugeRow;
     else if (ascii || !beyondAscii.test(line)) yield readLine(line, bytes, isOpen);
     else yield readUnicodeLine(block.subarray(from, to), isOpen);
     from = to + 1;

@@ -102,6 +102,16 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     expect(rows).toBe(300);
   });
 
+  test('a row longer than 1 MiB is invalid, as it is in a file, so that an export can be read back', async () => {
+    const picture = `CASE id - 9007199254740000 WHEN 1 THEN REPEAT('x', 1048000) WHEN 2 THEN REPEAT('x', 1049000) ELSE REPEAT('€', 350000) END`;
+    const query = `SELECT 'a' AS ${organization}, id AS ${user}, ${picture} AS ${under.quote('profilePictureUrl')} FROM many WHERE id < 9007199254740004 ORDER BY id`;
+    expect(await readRecords(await open(profiles(query, 'userId')), 'profiles')).toEqual([
+      expect.objectContaining({ userId: '9007199254740001' }),
+      'is longer than 1 MiB',
+      'is longer than 1 MiB',
+    ]);
+  });
+
   test('one organization can be read alone', async () => {
     const { rows } = await readRows(await open(many), 'profiles', { organizationId: 'org1' });
     expect(rows).toHaveLength(4001);
