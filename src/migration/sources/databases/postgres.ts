@@ -90,6 +90,8 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       .query<Cell[]>({ text: settledQuery, rowMode: 'array' })
       .catch(() => undefined);
     settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
+    // So that the query of a reader that is gone does not run on; not every version and system can tell.
+    await client.query("SET client_connection_check_interval = '5s'").catch(() => {});
     await client.query(sessionSettings.join(';'));
   } catch (error) {
     await client.end().catch(() => {});

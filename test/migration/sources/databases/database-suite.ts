@@ -286,19 +286,6 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     probing.mockRestore();
   });
 
-  test('Ctrl-C ends a command while the database has yet to answer', async () => {
-    const query = `SELECT n AS ${organization}, n AS ${user}, ${under.slow} AS username FROM (${under.numbers(9)}) AS numbers`;
-    const mapping = join(newFolder(), 'mapping.yaml');
-    writeFileSync(mapping, profiles(query, 'userId'));
-    const child = createTool().start('plan', '--source', url, '--mapping', mapping);
-    const end = ended(child);
-    await until(async () => await under.isSlow(url));
-    const interruptedAt = performance.now();
-    child.kill('SIGINT');
-    expect(await end).toMatchObject({ code: 130, err: expect.stringContaining('interrupted') });
-    expect(performance.now() - interruptedAt).toBeLessThan(20_000);
-  });
-
   test('changes of a transaction that was open when reading began do not count as settled', async () => {
     await under.run(url, 'CREATE TABLE late (id int PRIMARY KEY)');
     const finish = await under.openTransaction(url, 'INSERT INTO late VALUES (1)');
@@ -351,6 +338,19 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     );
     const elsewhere = await messageOf(() => openSource(server.url('nowhere'), mapping));
     expect(elsewhere).toMatch(/nowhere: there is no such database/);
+  });
+
+  test('Ctrl-C ends a command while the database has yet to answer', async () => {
+    const query = `SELECT n AS ${organization}, n AS ${user}, ${under.slow} AS username FROM (${under.numbers(9)}) AS numbers`;
+    const mapping = join(newFolder(), 'mapping.yaml');
+    writeFileSync(mapping, profiles(query, 'userId'));
+    const child = createTool().start('plan', '--source', url, '--mapping', mapping);
+    const end = ended(child);
+    await until(async () => await under.isSlow(url));
+    const interruptedAt = performance.now();
+    child.kill('SIGINT');
+    expect(await end).toMatchObject({ code: 130, err: expect.stringContaining('interrupted') });
+    expect(performance.now() - interruptedAt).toBeLessThan(20_000);
   });
 
   return () => server;

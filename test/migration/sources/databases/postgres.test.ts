@@ -6,9 +6,19 @@ import { openSource } from '../../../../src/migration/sources/open.ts';
 import { hashApiKey } from '../../../../src/redis/keys.ts';
 import { describeWithPostgres } from '../../../support/servers/describe-with.ts';
 import { runPostgres, startPostgres } from '../../../support/servers/postgres.ts';
+import { until } from '../../../support/until.ts';
 import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
 import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
+
+/** Whether somebody sleeps in the server. */
+async function isSlow(url: string): Promise<boolean> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+  await client.end();
+  return rows.length > 0;
+}
 
 describeWithPostgres('a PostgreSQL source', () => {
   const server = behavesAsDatabase({
@@ -18,13 +28,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     quote: (name) => `"${name}"`,
     numbers: (count) => `SELECT n FROM generate_series(1, ${count}) AS n`,
     slow: 'pg_sleep(60)::text',
-    isSlow: async (url) => {
-      const client = new Client({ connectionString: url });
-      await client.connect();
-      const { rows } = await client.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-      await client.end();
-      return rows.length > 0;
-    },
+    isSlow,
     bytes: 'bytea',
     byteLiteral: (hex) => `'\\x${hex}'`,
     openTransaction: async (url, statement) => {
@@ -204,6 +208,17 @@ describeWithPostgres('a PostgreSQL source', () => {
       );
     expect(warned).not.toHaveBeenCalled();
     warned.mockRestore();
+  });
+
+  test('a query does not run on when its reader is gone', async () => {
+    const query = `SELECT 1 AS "organizationId", 2 AS "userId", pg_sleep(60)::text AS username FROM generate_series(1, 2)`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    const started = performance.now();
+    await withSource(url, yaml, async (source) => {
+      for await (const _ of source.read('profiles', { signal: AbortSignal.timeout(300) }));
+    });
+    await until(async () => !(await isSlow(url)));
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 
   test('a lost connection is reported in one line with the remedy', async () => {
