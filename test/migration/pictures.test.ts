@@ -3,6 +3,9 @@ import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
@@ -15,6 +18,8 @@ let png: Buffer;
 let server: Server;
 let base: string;
 let requests = 0;
+/** Sends the picture at /slow, byte by byte, without an end. */
+let dripping: NodeJS.Timeout;
 /** What happens while the picture at /late is on its way. */
 let meanwhile = async (): Promise<unknown> => undefined;
 
@@ -32,6 +37,7 @@ beforeAll(async () => {
     else if (request.url === '/file') response.writeHead(302, { location: 'file:///etc/passwd' }).end();
     else if (request.url === '/text') response.end('<svg/>');
     else if (request.url === '/huge') response.end(Buffer.alloc(6 * 1024 * 1024));
+    else if (request.url === '/slow') dripping = setInterval(() => response.write('x'), 100);
     else response.writeHead(404).end();
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -105,6 +111,22 @@ describe('apply --copy-pictures', () => {
     expect(readdirSync(join(tool.env['DATA_DIR'] ?? '', 'media'))).toEqual([]);
     expect(await store.exists(`${tool.prefix}{acme}:media`)).toBe(0);
     await closeRedis(store);
+  });
+
+  test('gives up after 15 seconds, also if bytes keep coming, and whatever is collected as garbage meanwhile', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const stop = new AbortController();
+    const collecting = setInterval(collectGarbage, 1000);
+    try {
+      const fetching = fetchPicture(`${base}/slow`, { allowPrivate: true, signal: stop.signal });
+      const late = setTimeout(20_000, 'still fetching', { ref: false });
+      await expect(Promise.race([fetching, late])).rejects.toThrow('is not answered in time');
+    } finally {
+      stop.abort();
+      clearInterval(collecting);
+      clearInterval(dripping);
+    }
   });
 
   test('connects to no private or loopback address unless allowed', async () => {

@@ -34,10 +34,13 @@ export async function fetchPicture(
 ): Promise<Buffer> {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new PictureFault('has no http or https URL');
+  // AbortSignal.timeout would not do: within AbortSignal.any, it is collected as garbage and never fires.
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), downloadTimeout);
   try {
     const response = await fetch(url, {
       dispatcher: allowPrivate ? anywhere : publicOnly,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(downloadTimeout)]),
+      signal: AbortSignal.any([signal, late.signal]),
       headers: { accept: 'image/jpeg, image/png, image/webp, image/gif' },
     });
     if (response.status !== 200) {
@@ -54,6 +57,8 @@ export async function fetchPicture(
     return Buffer.concat(chunks);
   } catch (error) {
     throw signal.aborted || error instanceof PictureFault ? error : new PictureFault(reasonOf(error));
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -96,7 +101,7 @@ function tooLarge(): PictureFault {
 
 function reasonOf(error: unknown): string {
   const { name, cause = error } = error as Error;
-  if (name === 'AbortError' || name === 'TimeoutError') return 'is not answered in time';
+  if (name === 'AbortError') return 'is not answered in time';
   if (cause instanceof PrivateAddress)
     return 'is at a private or loopback address (--allow-private-addresses allows it)';
   const { code, message } = cause as NodeJS.ErrnoException;
