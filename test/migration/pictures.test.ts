@@ -129,6 +129,14 @@ describe('apply --copy-pictures', () => {
     }
   });
 
+  test('does not repeat a password in a URL', async () => {
+    const { signal } = new AbortController();
+    const url = base.replace('//', '//user:s3cret@');
+    await expect(fetchPicture(url, { allowPrivate: true, signal })).rejects.toThrow(
+      /^has a user or a password in its URL$/,
+    );
+  });
+
   test('connects to no private or loopback address unless allowed', async () => {
     const tool = createTool();
     const before = requests;

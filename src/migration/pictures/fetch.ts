@@ -32,8 +32,10 @@ export async function fetchPicture(
   url: string,
   { allowPrivate, signal }: { allowPrivate: boolean; signal: AbortSignal },
 ): Promise<Buffer> {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new PictureFault('has no http or https URL');
+  const { protocol, username, password } = URL.canParse(url) ? new URL(url) : new URL('none:');
+  if (!/^https?:$/.test(protocol)) throw new PictureFault('has no http or https URL');
+  // fetch takes none, and repeats the whole URL.
+  if (username + password !== '') throw new PictureFault('has a user or a password in its URL');
   // AbortSignal.timeout would not do: within AbortSignal.any, it is collected as garbage and never fires.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), downloadTimeout);
