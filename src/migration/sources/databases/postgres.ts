@@ -40,8 +40,9 @@ const sessionSettings = [
   "SET LOCAL DateStyle = 'ISO'",
   "SET LOCAL bytea_output = 'hex'",
   'SET LOCAL extra_float_digits = 3',
-  'SET LOCAL statement_timeout = 0',
-  'SET LOCAL idle_in_transaction_session_timeout = 0',
+  // Those of them that the version has.
+  `SELECT set_config(name, '0', true) FROM pg_settings
+    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`,
   // A query from which a row policy would hide rows is an error.
   'SET LOCAL row_security = off',
   // So that reading a table twice gives the same order.
@@ -218,12 +219,15 @@ function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
+const remedies = [
+  ['row-level security', ': read as a user with BYPASSRLS, or as the owner of the table'],
+  ['conflict with recovery', ': read from the primary, or set hot_standby_feedback on the replica'],
+] as const;
+
 function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
   if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? '')) {
     const { message, hint } = error;
-    const remedy = /row-level security/.test(message)
-      ? ': read as a user with BYPASSRLS, or as the owner of the table'
-      : '';
+    const [, remedy = ''] = remedies.find(([reason]) => message.includes(reason)) ?? [];
     return queryError(where, `${message}${remedy}${hint === undefined ? '' : ` (${hint})`}`);
   }
   return connectionError('lost', address, codeOf(error));

@@ -210,6 +210,29 @@ describeWithPostgres('a PostgreSQL source', () => {
     warned.mockRestore();
   });
 
+  test("the server's limits on statements and transactions do not bind the reader", async () => {
+    const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'];
+    for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed SET ${limit} = '59min'`);
+    const query = `SELECT current_setting('${limits[0]}') AS "organizationId", current_setting('${limits[1]}') AS "userId"`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+      { organizationId: '0', userId: '0' },
+    ]);
+    for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed RESET ${limit}`);
+  });
+
+  test('a replica that gives up a long query is named, with the remedy', async () => {
+    const message = 'canceling statement due to conflict with recovery';
+    await runPostgres(
+      url,
+      `CREATE FUNCTION give_up() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '${message}' USING ERRCODE = '40001'; END $$`,
+    );
+    const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", give_up() AS "userId"', key: [userId]}}`;
+    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'profiles')))).toBe(
+      `SourceError: entities.profiles.query: ${message}: read from the primary, or set hot_standby_feedback on the replica`,
+    );
+  });
+
   test('a query does not run on when its reader is gone', async () => {
     const query = `SELECT 1 AS "organizationId", 2 AS "userId", pg_sleep(60)::text AS username FROM generate_series(1, 2)`;
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
