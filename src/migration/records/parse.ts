@@ -17,11 +17,20 @@ export type Parsed<E extends Entity = Entity> =
 export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E> {
   const record = (shapes[entity] as Shape<Fields>).read(raw);
   if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
-  return finishRecord(entity, record, typeof raw['username'] === 'number' ? [lostZeros] : []);
+  const warnings = warningsOfKey(raw['apiKey']);
+  if (typeof raw['username'] === 'number') warnings.push(lostZeros);
+  return finishRecord(entity, record, warnings);
 }
 
 const lostZeros =
   'username is a number, and taken as its digits: it is another name if zeros stood before them';
+
+/** HTTP drops such white space, and knows no such header. */
+function warningsOfKey(apiKey: unknown): string[] {
+  return typeof apiKey === 'string' && /^\s|\s$|\p{Cc}/u.test(apiKey)
+    ? ['apiKey has a control character, or white space at an end: no client can send it']
+    : [];
+}
 
 /** Reads rows with these columns, as parseRecord reads the objects that they stand for. */
 export function createRowParser<E extends Entity>(
@@ -29,10 +38,11 @@ export function createRowParser<E extends Entity>(
   columns: Columns,
 ): (cells: readonly Cell[]) => Parsed<E> {
   const read = createCellReader(shapes[entity], columns);
+  const apiKey = columns.indexOf('apiKey');
   return (cells) => {
     const record = read(cells);
     if (record instanceof InvalidValue) return parseRecord(entity, objectOf(cells, columns));
-    return finishRecord(entity, record, []);
+    return finishRecord(entity, record, warningsOfKey(cells[apiKey]));
   };
 }
 

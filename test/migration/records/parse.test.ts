@@ -253,6 +253,20 @@ describe('a profile', () => {
     },
   );
 
+  test.each(['k ', '\tk', 'k\n', 'k\r\n', 'a\u0000b'])(
+    'warns of the API key %j, which no client can send, without showing it',
+    (apiKey) => {
+      const columns = ['organizationId', 'role', 'apiKey'];
+      const warnings = ['apiKey has a control character, or white space at an end: no client can send it'];
+      const expected = { ok: true, record: { apiKeySha256: sha256(apiKey) }, warnings };
+      expect(parseRecord('api-keys', { organizationId: 'a', role: 'player', apiKey })).toMatchObject(
+        expected,
+      );
+      expect(createRowParser('api-keys', columns)(['a', 'player', apiKey])).toMatchObject(expected);
+      expect(createRowParser('api-keys', columns)(['a', 'player', 'a k'])).not.toHaveProperty('warnings');
+    },
+  );
+
   test('has an unverified wallet by default, and no verification without a wallet', () => {
     expect(profile({ evmWalletAddress: wallet })).toMatchObject({
       evmWalletAddress: wallet,
