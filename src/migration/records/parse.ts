@@ -75,6 +75,11 @@ export function fieldNames(entity: Entity): readonly string[] {
   return [...shapes[entity].fields.keys()];
 }
 
+/** Whether a field is an object. */
+export function isNested(entity: Entity, field: string): boolean {
+  return shapes[entity].fields.get(field)?.shape !== undefined;
+}
+
 /** The fields without which no row of the entity can be a record; of the names in one group, one is enough. */
 export function requiredFields(entity: Entity): readonly (readonly string[])[] {
   const groups: string[][] = shapes[entity].required.map((field) => [field]);

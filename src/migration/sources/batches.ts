@@ -35,8 +35,11 @@ export function cellRows(entity: Entity, columns: Columns): RowForm<readonly Cel
 /** Rows on their way into a batch. */
 export interface BatchBuilder<Raw, Place> {
   readonly isFull: boolean;
-  /** Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. */
-  add: (raw: Raw, bytes: number, place: Place) => void;
+  /**
+   * Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. With
+   * a fault it is no record.
+   */
+  add: (raw: Raw, bytes: number, place: Place, fault?: string) => void;
   /** Adds a row that cannot be read at all. */
   refuse: (reason: string, place: Place) => void;
   /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
@@ -56,9 +59,10 @@ export function createBatchBuilder<Raw, Place>(
     get isFull() {
       return rows.length >= size || width >= maxBatchBytes;
     },
-    add: (raw, bytes, place) => {
+    add: (raw, bytes, place, fault) => {
       if (organizationId !== undefined && !belongsTo(organizationId, toObject(raw))) return;
-      const parsed = withinLimit(parse(raw), bytes);
+      const parsed =
+        fault === undefined ? withinLimit(parse(raw), bytes) : { ok: false as const, reason: fault };
       rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(toObject(raw)) });
       places.push(place);
       width += bytes;

@@ -7,6 +7,8 @@ export interface Column {
   readonly name: string;
   /** What the column holds that is not text, with the SQL that makes text of it; completes a sentence. */
   readonly notText?: string;
+  /** Whether the column holds JSON, which is given as it is. */
+  readonly isJson?: boolean;
   /** Why the column is not a point in time, though it looks like one; completes a sentence. */
   readonly noMoment?: string;
   /** SQL that is true if the column of this name is at or after a time (epoch ms). */

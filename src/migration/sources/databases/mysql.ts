@@ -6,7 +6,6 @@ import type { SourceError } from '../source.ts';
 import {
   connectionError,
   fromQuery,
-  jsonText,
   probeAfter,
   queryError,
   withoutPadding,
@@ -193,7 +192,7 @@ function describeColumn(field: FieldPacket): MysqlColumn {
     const noMoment = 'is a time without a zone: write it as UNIX_TIMESTAMP(…) * 1000 if it is in UTC';
     return { ...column, noMoment };
   }
-  if (type === types.json) return { name, read: (bytes) => jsonText(asText(bytes)) };
+  if (type === types.json) return { ...column, isJson: true };
   if (type === types.bit) return { name, read: (bytes) => BigInt(`0x${bytes.toString('hex')}`).toString() };
   if (!types.strings.includes(type)) return column;
   if (field.characterSet === binaryCharset) {

@@ -7,7 +7,6 @@ import { wholeLines } from '../lines.ts';
 import {
   connectionError,
   fromQuery,
-  jsonText,
   probeAfter,
   queryError,
   withoutPadding,
@@ -203,7 +202,7 @@ function unescape(_: string, letter: string): string {
 function describeColumn(name: string, type: number): PostgresColumn {
   const zoned = `is a time without a zone: write it as ("${name}" AT TIME ZONE 'UTC'), with the zone it is in`;
   if (type === typeIds.char) return { name, read: withoutPadding };
-  if (typeIds.json.includes(type)) return { name, read: jsonText };
+  if (typeIds.json.includes(type)) return { name, isJson: true };
   if (type === typeIds.bytea) {
     const notText = "bytes, not text: write it as convert_from(…, 'UTF8'), or encode(…, 'hex')";
     return { name, notText, read: (text) => text.slice(2) };

@@ -1,13 +1,14 @@
 import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import { widthOf, type Cell, type Columns } from '../../records/cells.ts';
+import { isNested } from '../../records/parse.ts';
 import type { Entity } from '../../records/records.ts';
 import { cellRows, createBatchBuilder } from '../batches.ts';
 import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
 import { createSource, SourceError } from '../source.ts';
 import type { ReadRows, Source } from '../source.ts';
-import { fromQuery, type Column, type Database } from './database.ts';
+import { fromQuery, jsonText, type Column, type Database } from './database.ts';
 import { plainSelect, type Dialect } from './statement.ts';
 import type { DatabaseUrl } from './urls.ts';
 
@@ -54,6 +55,7 @@ async function openTable(
   const fields = columnsOf({ entity, names, what: 'the query', where: inQuery, others: key }, mapping.fields);
   checkTypes(columns, fields, inQuery);
   const form = cellRows(entity, fields);
+  const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));
   const apiKey = fields.indexOf('apiKey');
   const updated = columns[fields.indexOf('updatedAt')];
 
@@ -74,6 +76,20 @@ async function openTable(
       own.push(cell);
     }
     return own;
+  };
+
+  /** Makes text of a row's JSON values; gives what is wrong with the row if that would change one. */
+  const readJson = (cells: Cell[]): string | undefined => {
+    let fault: string | undefined;
+    for (const index of jsonCells) {
+      const json = cells[index];
+      if (json == null) continue;
+      cells[index] = jsonText(json);
+      const field = fields[index];
+      if (field !== undefined && !isNested(entity, field) && /^\s*[[{]/.test(json))
+        fault = `${field} is a JSON object or array, not text`;
+    }
+    return fault;
   };
 
   const checkUnique = async (part: string): Promise<void> => {
@@ -97,10 +113,11 @@ async function openTable(
     let read = 0;
     for await (const page of stream(part)) {
       for (const cells of page) {
+        const fault = readJson(cells);
         const row = keyOf(cells);
         if (seen.add('', row.length === 1 ? (row[0] ?? '') : JSON.stringify(row))) mayRepeat = true;
         read += 1;
-        batch.add(cells, widthOf(cells), row);
+        batch.add(cells, widthOf(cells), row, fault);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }

@@ -97,6 +97,24 @@ describeWithPostgres('a PostgreSQL source', () => {
     }
   });
 
+  test('a JSON object or array is no text, and its row is invalid; a JSON string may look like one', async () => {
+    const query = `SELECT name ->> 'id' AS "userId", 'a' AS "organizationId", name -> 'is' AS username, name -> 'has' AS avatar
+      FROM (VALUES ('{"id": 1, "is": {"first": "ada"}}'::jsonb), ('{"id": 2, "is": ["ada"]}'), ('{"id": 3, "is": "[ada]{}"}'),
+        ('{"id": 4, "has": {"datasourceId": "d", "objectDefinitionId": "o"}}')) AS names (name)`;
+    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+      'username is a JSON object or array, not text',
+      'username is a JSON object or array, not text',
+      { organizationId: 'a', userId: '3', username: '[ada]{}' },
+      { organizationId: 'a', userId: '4', avatar: { datasourceId: 'd', objectDefinitionId: 'o' } },
+    ]);
+    const { rows } = await withSource(url, yaml, (source) => readRows(source, 'profiles'));
+    expect(rows[0]).toMatchObject({ organizationId: 'a', userId: '1' });
+    expect(
+      await withSource(url, yaml, (source) => readRecords(source, 'profiles', { organizationId: 'b' })),
+    ).toEqual([]);
+  });
+
   test('the blanks around a JSON value are no part of it', async () => {
     const query = `SELECT 1 AS "organizationId", ' 7\n'::json AS "userId", ' "ada" '::json AS username, ' null'::json AS "profilePictureUrl"`;
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [organizationId]}}`;
