@@ -63,14 +63,18 @@ const pageBytes = 64 * 1024;
 /** Connects to MySQL or MariaDB, inside one consistent snapshot (of InnoDB's tables) that lasts until close. */
 export async function openMysql(address: DatabaseUrl): Promise<Database> {
   const { connection, settledUntil } = await connect(address);
-  let isReading = false;
+  /** Whether the server has yet to send what was asked for. */
+  let isBusy = false;
   const run = async (sql: string, where: string): Promise<{ rows: Bytes[]; fields: FieldPacket[] }> => {
+    isBusy = true;
     try {
       // No values are given apart from the text, so a ? of the operator's query stays what it is.
       const [rows, fields] = await connection.promise().query({ sql, rowsAsArray: true, typeCast: false });
       return { rows: rows as unknown as Bytes[], fields };
     } catch (error) {
       throw explain(error, address, where);
+    } finally {
+      isBusy = false;
     }
   };
   const stream = async function* (
@@ -78,7 +82,7 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
     where: string,
     columns: readonly MysqlColumn[],
   ): AsyncGenerator<Cell[][]> {
-    isReading = true;
+    isBusy = true;
     const rows = connection
       .query({ sql, rowsAsArray: true, typeCast: false })
       .stream({ highWaterMark: pageRows });
@@ -96,7 +100,7 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
         page = [];
         bytes = 0;
       }
-      isReading = false;
+      isBusy = false;
     } catch (error) {
       throw explain(error, address, where);
     } finally {
@@ -128,7 +132,7 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
     },
     close: async () => {
       // The server would first send the rest of an abandoned result, or would not answer yet.
-      if (isReading) (connection as { stream?: Socket }).stream?.destroy();
+      if (isBusy) (connection as { stream?: Socket }).stream?.destroy();
       else await connection.promise().end();
     },
   };

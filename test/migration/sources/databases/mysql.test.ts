@@ -203,6 +203,16 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
+  test('closing waits for no answer, also to whether the key is unique', async () => {
+    const query = "SELECT 'a' AS organizationId, seq AS userId, 1 AS k FROM seq_1_to_2 WHERE SLEEP(2) = 0";
+    const yaml = `entities: {profiles: {query: "${query}", key: [k]}}`;
+    const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
+    for await (const _ of source.read('profiles', { signal: AbortSignal.timeout(5000) }));
+    const closing = performance.now();
+    await source.close();
+    expect(performance.now() - closing).toBeLessThan(1500);
+  });
+
   test('a lost connection is reported in one line with the remedy', async () => {
     const query = 'SELECT seq AS organizationId, seq AS userId FROM seq_1_to_1000000';
     const yaml = `entities: {profiles: {query: '${query}', key: [userId]}}`;
