@@ -22,7 +22,7 @@ export const encryptionParameters: Readonly<Record<Dialect, readonly string[]>> 
 export interface DatabaseUrl {
   readonly dialect: Dialect;
   readonly url: URL;
-  /** User, host, port and database; never a password or a parameter. */
+  /** User, host, port and database, which tell it from others; never a password. */
   readonly shown: string;
 }
 
@@ -62,7 +62,13 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   }
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');
-  return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}` };
+  return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}${placeIn(url)}` };
+}
+
+/** The parameters that say where the server is, such as a socket. */
+function placeIn({ searchParams }: URL): string {
+  const names = ['host', 'port', 'socketPath'].filter((name) => searchParams.has(name));
+  return names.length === 0 ? '' : `?${names.map((name) => `${name}=${searchParams.get(name)}`).join('&')}`;
 }
 
 function passwordFrom(env: NodeJS.ProcessEnv, dialect: Dialect): string | undefined {

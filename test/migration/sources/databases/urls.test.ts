@@ -16,6 +16,8 @@ describe('a source URL', () => {
     ['postgresql://db/game?password=top-secret', 'postgresql', 'postgresql://db/game'],
     ['MySQL://reader:top-secret%40%2F@[::1]/game', 'mysql', 'mysql://reader@[::1]/game'],
     ['mariadb://:top-secret@db/game#x', 'mysql', 'mariadb://db/game'],
+    ['postgres:///game?host=/run/a&password=top-secret', 'postgresql', 'postgres:///game?host=/run/a'],
+    ['mysql://reader@x/game?ssl=1&socketPath=/run/b', 'mysql', 'mysql://reader@x/game?socketPath=/run/b'],
   ])('%j is shown without its password', (url, dialect, shown) => {
     expect(parseDatabaseUrl(url, {})).toMatchObject({ dialect, shown });
   });
