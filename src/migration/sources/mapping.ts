@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { fieldNames, missingField, unknownField } from '../records/parse.ts';
@@ -20,15 +21,16 @@ export type Mapping = ReadonlyMap<Entity, EntityMapping>;
 
 /** Reads a mapping file; every mistake in it is a SourceError that names the place. */
 export async function readMapping(path: string): Promise<Mapping> {
-  let yaml: string;
+  let yaml: Buffer;
   try {
-    yaml = await readFile(path, 'utf8');
+    yaml = await readFile(path);
   } catch (error) {
     throw new SourceError(
       `cannot read the mapping ${path} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --mapping`,
     );
   }
-  return parseMapping(yaml, path);
+  if (!isUtf8(yaml)) throw new SourceError(`the mapping ${path} is not UTF-8: save it as UTF-8`);
+  return parseMapping(yaml.toString(), path);
 }
 
 /** Reads a mapping's YAML; `path` only names it in errors. */

@@ -86,6 +86,13 @@ entities:
       expect(await messageOf(() => readMapping(path))).toBe(
         `SourceError: cannot read the mapping ${path} (ENOENT): check --mapping`,
       );
+      await writeFile(
+        path,
+        Buffer.from('\uFEFFentities: {profiles: {query: SELECT 1, key: [a]}}', 'utf16le'),
+      );
+      expect(await messageOf(() => readMapping(path))).toBe(
+        `SourceError: the mapping ${path} is not UTF-8: save it as UTF-8`,
+      );
       await writeFile(path, 'entities: {profiles: {query: SELECT 1, key: [a]}}');
       expect((await readMapping(path)).has('profiles')).toBe(true);
     } finally {
