@@ -11,9 +11,9 @@ import { readSecretFile, readSecretFiles } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './lib/hosts.ts';
-import { findTlsMistakes } from './redis/tls-files.ts';
 import { parseRedisUrl } from './redis/connection/url.ts';
 import * as formats from './config-formats.ts';
+import { findTlsMistakes } from './config-tls.ts';
 
 /** The admin port, unless ADMIN_PORT is set. */
 export const defaultAdminPort = 8081;

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { ConnectOptions } from './connection/connect.ts';
+import type { ConnectOptions } from './redis/connection/connect.ts';
 
 const variables = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE'] as const;
 
