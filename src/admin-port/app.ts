@@ -10,7 +10,7 @@ import { dashboard } from './dashboard/route.ts';
 import { assets } from './dashboard/shell.ts';
 import { guard } from './guard.ts';
 import { handleErrors, sendProblem } from './problem.ts';
-import { onlyThisMachine, protectBrowsers, refuseOtherSites, requireHost } from './safety.ts';
+import { onlyThisMachine, protectBrowsers, refuseOtherSites, requireTarget } from './safety.ts';
 import { createSessions } from './sessions.ts';
 import { shareReads } from './shared-reads.ts';
 import { signIn } from './sign-in.ts';
@@ -42,7 +42,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
   app.set('strict routing', true);
   app.set('case sensitive routing', true);
 
-  app.use(protectBrowsers, requireHost);
+  app.use(protectBrowsers, requireTarget);
   if (token === undefined) app.use(onlyThisMachine);
   app.use(refuseOtherSites);
   app.get('/assets/{*path}', serveAsset);

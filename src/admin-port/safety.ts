@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import helmet from 'helmet';
-import { isLoopback, namesLoopback, type HostCheck } from '../lib/hosts.ts';
+import { isLoopback, namesLoopback, type TargetCheck } from '../lib/hosts.ts';
 import { sendProblem } from './problem.ts';
 
 const self = ["'self'"];
@@ -34,14 +34,14 @@ export const protectBrowsers: RequestHandler = (request, response, next) => {
 };
 
 /** Refuses a request without a valid Host header with 400. */
-export const requireHost: RequestHandler = (_request, response, next) => {
-  const { hostFault } = response.locals as HostCheck;
-  if (hostFault === undefined) next();
+export const requireTarget: RequestHandler = (_request, response, next) => {
+  const { targetFault } = response.locals as TargetCheck;
+  if (targetFault === undefined) next();
   else {
     sendProblem(response, {
       status: 400,
       title: 'Malformed request',
-      detail: `The request has ${hostFault}.`,
+      detail: `The request has ${targetFault}.`,
       remedy: 'Send HTTP/1.1 with one Host header, the address of the admin port.',
     });
   }

@@ -3,13 +3,13 @@ import express, { Router, type Express, type RequestHandler } from 'express';
 import { contractText } from '../contract/document.ts';
 import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
-import type { HostCheck } from '../lib/hosts.ts';
+import type { TargetCheck } from '../lib/hosts.ts';
 import type { MediaStore } from '../media/store.ts';
 import { callOf, trackCalls, type AccessRecord } from './call.ts';
 import { documentation } from './docs/documentation.ts';
 import { livez, readyz, type HealthOptions } from './health.ts';
 import { serveMedia } from './media.ts';
-import { refuseForHost } from './middleware/malformed-requests.ts';
+import { refuseForTarget } from './middleware/malformed-requests.ts';
 import { createOperations, type OperationOptions } from './operations.ts';
 import { createPipeline, type PipelineOptions } from './pipeline.ts';
 import { staticText } from './docs/static-text.ts';
@@ -43,9 +43,9 @@ export function createApp(options: AppOptions): Express {
   app.use(createPipeline(createOperations(options), options));
   app.use((_request, response, next) => {
     response.setHeader('X-Request-Id', callOf(response).requestId);
-    const { hostFault } = response.locals as HostCheck;
-    if (hostFault === undefined) next();
-    else refuseForHost(hostFault, response);
+    const { targetFault } = response.locals as TargetCheck;
+    if (targetFault === undefined) next();
+    else refuseForTarget(targetFault, response);
   });
   app.use(
     readOnlyRouter({

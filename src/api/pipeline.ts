@@ -3,13 +3,13 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
-import type { HostCheck } from '../lib/hosts.ts';
+import type { TargetCheck } from '../lib/hosts.ts';
 import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
 import { bytesOf, isCompressed, type LoadShedding } from './middleware/load-shedding.ts';
-import { refuseForHost } from './middleware/malformed-requests.ts';
+import { refuseForTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import {
@@ -59,9 +59,9 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       'private, no-store',
       ...deprecation.current.headers,
     ];
-    const { hostFault } = response.locals as HostCheck;
+    const { targetFault } = response.locals as TargetCheck;
     const row = byMethod.get(request.method);
-    if (hostFault !== undefined) refuseForHost(hostFault, response);
+    if (targetFault !== undefined) refuseForTarget(targetFault, response);
     else if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
     else void answer(row, request, response);
   };

@@ -3,7 +3,7 @@ import { createServer, IncomingMessage, ServerResponse, type RequestListener, ty
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
-import type { HostCheck } from '../lib/hosts.ts';
+import type { TargetCheck } from '../lib/hosts.ts';
 import { lastResponseOf } from './call.ts';
 import { refuseUnreadable } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
@@ -55,12 +55,14 @@ export async function listen(
   const answer: RequestListener = (request, response) => {
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
-    const locals: HostCheck = { hostFault: hostFault(request) };
+    const locals: TargetCheck = { targetFault: targetFault(request) };
     (response as express.Response).locals = locals;
+    // In a target that is not a URL Express finds no path, and would answer with a page of its own.
+    if (!isTarget(request.url)) request.url = '*';
     app(request as express.Request, response as express.Response);
   };
   const server = createServer(
-    // Node's own answer to a request without a host has no body; the apps refuse it (HostCheck).
+    // Node's own answer to a request without a host has no body; the apps refuse it (TargetCheck).
     { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
     answer,
   );
@@ -122,8 +124,16 @@ export async function listen(
 /** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
 const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
 
-/** What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2). */
-function hostFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+function isTarget(url = ''): boolean {
+  return url.startsWith('/') || url === '*' || URL.canParse(url);
+}
+
+/**
+ * What a request has in place of a path or URL, or of exactly one Host header, which only HTTP/1.0 can do without (RFC
+ * 9112 §3.2).
+ */
+function targetFault({ url, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+  if (!isTarget(url)) return 'a target that is not a URL';
   let host: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';

@@ -29,7 +29,7 @@ export function serverUrl(host: string, port: number): string {
 }
 
 /** What a server tells its app about a request, as the locals of the response. */
-export interface HostCheck {
-  /** What the request has in place of exactly one valid Host header. */
-  readonly hostFault: string | undefined;
+export interface TargetCheck {
+  /** What the request has in place of a valid target or Host header. */
+  readonly targetFault: string | undefined;
 }

@@ -177,6 +177,16 @@ describe('a raw connection', () => {
     expect(received).toContain('more than one Host header');
   });
 
+  test.each(['http://[/api/profile/', 'http://'])(
+    'with a target that is not a URL, %s, is refused with 400',
+    async (target) => {
+      const received = await exchange(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect(received).toMatch(/^HTTP\/1\.1 400 /);
+      expect(received).toMatch(/^content-type: application\/problem\+json/im);
+      expect(received).toContain('a target that is not a URL');
+    },
+  );
+
   test('gets 100 Continue for credentials that are valid, and the refusal for others', async () => {
     const received = await exchange(
       'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: x\r\nX-Api-Key: wrong\r\n' +

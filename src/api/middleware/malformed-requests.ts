@@ -31,7 +31,7 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
 }
 
 /** Refuses a request without a valid Host header, saying what it has, and closes its connection. */
-export function refuseForHost(fault: string, response: Response): void {
+export function refuseForTarget(fault: string, response: Response): void {
   response.shouldKeepAlive = false;
   sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
 }
