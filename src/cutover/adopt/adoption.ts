@@ -52,6 +52,8 @@ export interface Adoption {
   settles?: number;
   /** Whether a read already shows the change. If one does not, it reads until two reads, a second apart, agree. */
   isExpected: (shown: Shown) => boolean;
+  /** Whether the user has a profile there for certain, though reads that lag behind may not show it yet. */
+  exists?: boolean;
 }
 
 /** `absent`: the legacy service has no such profile; what is here stays, and counts as a difference. */
@@ -142,12 +144,13 @@ async function adoptOnce(
 /** Reads until the change is shown, or two reads agree; `superseded` if a later adoption was applied meanwhile. */
 async function readSettled(
   options: AdoptionOptions,
-  { credentials, userId, isExpected }: Adoption,
+  { credentials, userId, isExpected, exists }: Adoption,
   number: number,
 ): Promise<Shown | 'unreadable' | 'superseded'> {
   let before: Shown | 'unreadable' = 'unreadable';
   for (let read = 0; read < reads; read++) {
     const shown = await readFromLegacy(options.legacy, credentials);
+    if (shown === undefined && exists === true) return 'unreadable';
     if (shown === 'unreadable' || isExpected(shown)) return shown;
     if (before !== 'unreadable' && differingFields(before, shown).length === 0) return shown;
     before = shown;

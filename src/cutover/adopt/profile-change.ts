@@ -6,7 +6,7 @@ import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import type { Admission } from '../switch/instance.ts';
-import { adoptProfile, settleChange, type AdoptionOutcome } from './adoption.ts';
+import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
 const beginChange = script<[epoch: number, index: '', user: string, waitMs: number], number>(
@@ -25,9 +25,9 @@ export async function markProfileChange(
   await findings.register(organizationId);
   const number = await beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy));
 
-  async function adopt(isExpected: (shown: Shown) => boolean): Promise<void> {
+  async function adopt(expected: Pick<Adoption, 'isExpected' | 'exists'>): Promise<void> {
     try {
-      const outcome = await adoptUnderAnyEpoch(isExpected);
+      const outcome = await adoptUnderAnyEpoch(expected);
       if (outcome === 'adopted') {
         findings.compared(organizationId, cutover.since(), { kind: 'adopted', userId });
       } else if (outcome === 'profile-not-shown' || outcome === 'overtaken') {
@@ -43,8 +43,10 @@ export async function markProfileChange(
   }
 
   /** Adopts under the epoch of the change, or under the current one if a switch was withdrawn meanwhile. */
-  async function adoptUnderAnyEpoch(isExpected: (shown: Shown) => boolean): Promise<AdoptionOutcome> {
-    const adoption = { credentials, userId, epoch: admission.epoch, settles: number, isExpected };
+  async function adoptUnderAnyEpoch(
+    expected: Pick<Adoption, 'isExpected' | 'exists'>,
+  ): Promise<AdoptionOutcome> {
+    const adoption = { credentials, userId, epoch: admission.epoch, settles: number, ...expected };
     try {
       return await adoptProfile(options, adoption);
     } catch (error) {
@@ -74,13 +76,13 @@ export async function markProfileChange(
   return async (outcome) => {
     switch (outcome.kind) {
       case 'accepted':
-        return await adopt((shown) => shows(shown, outcome.answer));
+        return await adopt({ isExpected: (shown) => shows(shown, outcome.answer), exists: true });
       case 'refused':
         return void (await settleChange(store, base, userId, number, 0));
       case 'unknown':
         return inBackground(async () => {
           await sleep(outcomeDelay(legacy), undefined, { signal });
-          await adopt(() => false);
+          await adopt({ isExpected: () => false });
         });
       case 'left-behind':
         return findings.adoptionFailed(organizationId, userId, number, 'mode-switched');

@@ -7,6 +7,7 @@ import {
   cutoverKey,
   denylistChangeKey,
   differingUsersKey,
+  failedAdoptionsKey,
   forwardedOrganizationsKey,
   gapsKey,
   lostNamesKey,
@@ -211,6 +212,23 @@ describe('an accepted change that cannot be adopted, since the legacy service do
     await until(async () => (await failures()).length === 0);
     expect((await stored())['u']).toBe(`${userId} new`);
   });
+});
+
+test('a first change that the legacy service accepted and then shows no profile of is in doubt until it does', async () => {
+  const { store } = here.bridge;
+  const { base } = here.organization;
+  here.legacy.behaviour.override = {
+    status: 404,
+    headers: { 'content-type': 'application/json' },
+    chunks: [Buffer.from('{}')],
+  };
+  expect(await put({ username: `First ${userId}` })).toBe(200);
+  await until(() => store.hexists(failedAdoptionsKey(base), userId));
+  expect(await unsettled()).toContain(userId);
+  here.legacy.behaviour.override = undefined;
+  expect(await put({ avatarObjectDefinitionId: null })).toBe(200);
+  await untilStored(({ u }) => u === `First ${userId}`);
+  await until(async () => !(await store.hexists(failedAdoptionsKey(base), userId)));
 });
 
 test('a profile that differs in a read is repaired, and is on record as differing no more', async () => {
