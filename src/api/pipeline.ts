@@ -1,5 +1,7 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
+import { ProblemError } from '../contract/problems.ts';
+import { authorityOf, type Mode } from '../cutover/modes.ts';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
@@ -27,7 +29,7 @@ export interface PipelineOptions extends AuthenticationOptions {
   load: LoadShedding;
   /** Absent if no rate limit is configured. */
   enforceRateLimit?: Limiter | undefined;
-  cutover: Pick<Cutover, 'admitChange'>;
+  cutover: Pick<Cutover, 'readMode' | 'admitChange'>;
   /** For the mode reverse. */
   queueing: Queueing;
   /** Set if there is a legacy service that requests may be forwarded to. */
@@ -88,7 +90,12 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
    */
   async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
     let isLate = false;
-    if (row.body !== undefined) {
+    if (row.body === undefined) {
+      if (forwarding === undefined) {
+        const mode = cutover.readMode();
+        requireRedis(typeof mode === 'string' ? mode : await mode);
+      }
+    } else {
       // A body that came with its headers is parsed right after them, before the event loop's next phase.
       if (!request.complete) await nextPhase();
       isLate = !request.complete;
@@ -116,6 +123,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       const hasWaited = admitted instanceof Promise;
       const admission = hasWaited ? await admitted : admitted;
       try {
+        requireRedis(admission.mode);
         slots.enter();
         try {
           // A request is checked against the key and the settings as they are when its body has arrived.
@@ -143,6 +151,18 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       if (isOpen) openBodies.leave(keyId, bytes);
     }
   }
+}
+
+/**
+ * Throws while the legacy service has the data. Only an instance that does not know that service gets here then: one that
+ * was paused, and wrongly assumed to have ended while the mode was switched.
+ */
+function requireRedis(mode: Mode): void {
+  if (authorityOf(mode) === 'redis') return;
+  throw new ProblemError(
+    'store-unavailable',
+    'Another service has the data now, which this instance does not know. Sending the request again is safe.',
+  );
 }
 
 /** OPTIONS lists the methods of a path; any other method that it does not have is a 405. */

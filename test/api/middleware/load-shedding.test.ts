@@ -223,6 +223,7 @@ test('an instance without a free slot refuses with 503, and is ready but degrade
       deprecation: { current: { policy: layerPolicy(), headers: [], servesAllUntil: Infinity } },
       load,
       cutover: {
+        readMode: () => 'native',
         admitChange: () => {
           throw new Error('nothing changes here');
         },
