@@ -14,6 +14,7 @@ import {
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
 import { readDoubts } from '../../../cutover/compare/summary.ts';
+import { isStoreUnavailable } from '../../../redis/connection/connect.ts';
 import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
@@ -98,25 +99,35 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   // What an earlier reverse may have left behind is out of date.
   if (to === 'reverse') await queue.discard(epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
-  const outcome = await switchMode(store, keyPrefix, {
-    from,
-    to,
-    holdMs: options.hold * 1000,
-    by,
-    signal: context.signal,
-    onProgress: (line) => context.note(line),
-    beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
-    // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
-    obstacles: async () => {
-      if (from === 'reverse') {
-        return to === 'native' && options.force === true ? [] : await untilReplayed(store, keyPrefix, queue);
-      }
-      if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
-      const doubts = await readDoubts(store, keyPrefix);
-      return judgeDoubts(await readCutover(store, keyPrefix), doubts).map(inWords);
-    },
-  });
-  if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
+  let outcome: SwitchOutcome;
+  try {
+    outcome = await switchMode(store, keyPrefix, {
+      from,
+      to,
+      holdMs: options.hold * 1000,
+      by,
+      signal: context.signal,
+      onProgress: (line) => context.note(line),
+      beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
+      // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
+      obstacles: async () => {
+        if (from === 'reverse') {
+          return to === 'native' && options.force === true
+            ? []
+            : await untilReplayed(store, keyPrefix, queue);
+        }
+        if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
+        const doubts = await readDoubts(store, keyPrefix);
+        return judgeDoubts(await readCutover(store, keyPrefix), doubts).map(inWords);
+      },
+    });
+    if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
+  } catch (error) {
+    if (!isStoreUnavailable(error)) throw error;
+    return problem(
+      `the connection to Redis was lost during the switch, so the mode may be ${from} or ${to}: once Redis is back, see ${adminCommand} cutover show, then run this again`,
+    );
+  }
   return report(outcome, from, to, options);
 }
 

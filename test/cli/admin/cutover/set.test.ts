@@ -2,12 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instance.ts';
 import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
 import { until } from '../../../support/until.ts';
 import { runTool } from '../../../support/admin.ts';
-import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
+import { freshPrefix, startRedis, testRedisUrl } from '../../../support/redis.ts';
+import { openTestStore } from '../../../support/store.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -37,12 +39,12 @@ const join = async () => {
 };
 
 /** The registration of a process that cannot be seen from here, and was last heard of `ago` ms ago. */
-async function registerElsewhere(id: string, ago = 0): Promise<void> {
+async function registerElsewhere(id: string, ago = 0, to = store): Promise<void> {
   const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
   const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
-  await cutoverHeartbeat(store, `${prefix}cutover`, id, elsewhere, 0, '-', 1);
-  const { now } = await readCutover(store, prefix);
-  await store.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
+  await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, '-', 1);
+  const { now } = await readCutover(to, prefix);
+  await to.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
 }
 
 describe('cutover set', () => {
@@ -168,6 +170,21 @@ describe('cutover set', () => {
     expect({ mode, underWay, epoch }).toEqual({ mode: 'shadow', underWay: undefined, epoch: 1 });
     (await other.admitChange()).release();
     expect(await set('mirror')).toMatchObject({ code: 0 });
+  });
+
+  test('says that the outcome is unknown if Redis is lost meanwhile', async () => {
+    const redis = await startRedis();
+    const own = await openTestStore(redis.url);
+    await registerElsewhere('web-9', 0, own);
+    const command = 'cutover set mirror --hold 60';
+    const running = runTool({ ...env(), REDIS_URL: redis.url, LOG_LEVEL: 'error' }, command);
+    await until(async () => (await readCutover(own, prefix)).underWay);
+    await redis.stop();
+    await closeRedis(own);
+    expect(await running).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('the mode may be shadow or mirror: once Redis is back, see'),
+    });
   });
 
   test('is refused while an instance is silent, until --assume-stopped names it', async () => {
