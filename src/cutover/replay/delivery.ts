@@ -6,14 +6,13 @@ import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } f
 import { namesNotAdded } from '../adopt/denylist-change.ts';
 import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
 import type { QueuedChange } from './queue/changes.ts';
-import type { ReplayQueue } from './queue/queue.ts';
+import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { toLegacyRequest, type Demand } from './request.ts';
 import type { DeliveryOutcome } from './rules.ts';
 
 export interface Delivered {
   outcome: DeliveryOutcome;
-  /** The URL at which the legacy service shows the uploaded file. */
-  pictureUrl?: string;
+  uploaded?: UploadedFile;
   /** In words: which part of an accepted change the legacy service did not make, or the code of its refusal. */
   remark?: string;
 }
@@ -127,14 +126,14 @@ function read(
   wanted: Demand,
   { status }: LegacyResponse,
   answer: unknown,
-): Pick<Delivered, 'pictureUrl' | 'remark'> {
+): Pick<Delivered, 'uploaded' | 'remark'> {
   if (status >= 300) {
     const code = codeIn(answer);
     return code === undefined ? {} : { remark: code };
   }
   const { profilePictureUrl, usernamesInUse } = (answer ?? {}) as Record<string, unknown>;
   if (wanted.kind === 'put' && wanted.file !== undefined && typeof profilePictureUrl === 'string') {
-    return { pictureUrl: profilePictureUrl };
+    return { uploaded: { file: wanted.file.name, url: profilePictureUrl } };
   }
   if (wanted.kind === 'put') return {};
   const left = wanted.kind === 'remove' ? usernamesInUse : namesNotAdded(answer);

@@ -7,7 +7,7 @@ import { currentProfile } from './current-state.ts';
 import type { Delivered, Delivery } from './delivery.ts';
 import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
-import type { ReplayQueue } from './queue/queue.ts';
+import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { organizationKeys, type RefusedKey } from './organization-keys.ts';
 import {
   delayAfter,
@@ -170,7 +170,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
 
   async function settle(
     entry: Entry,
-    { outcome, pictureUrl, remark }: Delivered,
+    { outcome, uploaded, remark }: Delivered,
     key: NonNullable<ReturnType<typeof keys.keyFor>>,
   ): Promise<void> {
     const { id, queued, sent } = entry;
@@ -187,7 +187,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
     if (outcome.kind === 'answered') throttle.answered();
     if (next.kind === 'done' && remark === undefined) {
-      return await complete(entry, key.keyId, pictureUrl);
+      return await complete(entry, key.keyId, uploaded);
     }
     if (next.kind === 'done' || next.kind === 'aside') {
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
@@ -220,8 +220,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entries.delete(id);
   }
 
-  async function complete({ id }: Entry, acceptedKey?: string, pictureUrl?: string): Promise<void> {
-    await queue.complete(organizationId, id, acceptedKey, pictureUrl);
+  async function complete({ id }: Entry, acceptedKey?: string, uploaded?: UploadedFile): Promise<void> {
+    await queue.complete(organizationId, id, acceptedKey, uploaded);
     entries.delete(id);
   }
 

@@ -62,6 +62,13 @@ const send = async (key: string, method: string, path: string, body: unknown): P
 const put = async ({ key }: User, change: unknown): Promise<number> =>
   await send(key, 'PUT', '/api/profile/', change);
 
+const upload = async ({ key }: User, fields: Record<string, string> = {}): Promise<number> => {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  body.append('profilePicture', new Blob([new Uint8Array(png)], { type: 'image/png' }), 'me.png');
+  return (await here.send(key, 'PUT', '/api/profile/', { body })).status;
+};
+
 const denylist = async (method: string, path: string, body: unknown): Promise<number> =>
   await send(admin, method, `/api/profile/username/${path}/`, body);
 
@@ -97,10 +104,7 @@ describe('an accepted change reaches the legacy service:', () => {
   });
 
   test('an uploaded picture, byte by byte; where the legacy service shows it is remembered', async () => {
-    const form = new FormData();
-    form.append('username', 'With picture');
-    form.append('profilePicture', new Blob([new Uint8Array(png)], { type: 'image/png' }), 'me.png');
-    expect((await here.send(ada.key, 'PUT', '/api/profile/', { body: form })).status).toBe(200);
+    expect(await upload(ada, { username: 'With picture' })).toBe(200);
     await untilReplayed();
     const shown = there.profiles.get(ada.id);
     expect(shown).toEqual({ username: 'With picture', profilePictureUrl: expect.stringMatching(/^http/) });
@@ -212,6 +216,19 @@ describe('a change that the legacy service refuses', () => {
     expect(await stored(ada)).toMatchObject({ u: 'Of today' });
     expect(nameThere(ada)).toBe('Of today');
     expect((await state()).setAside).toBe(0);
+  });
+
+  test('is retried with the picture of by then; where the legacy service shows it is remembered', async () => {
+    await refuse();
+    expect(await upload(ada)).toBe(200);
+    await untilReplayed();
+    const before = there.profiles.get(ada.id)?.profilePictureUrl;
+    there.save('stranger', {});
+    expect(await tool('cutover aside retry --all')).toMatchObject({ code: 0 });
+    await untilReplayed();
+    const { po } = await stored(ada);
+    expect(po).not.toBe(before);
+    expect(po).toBe(there.profiles.get(ada.id)?.profilePictureUrl);
   });
 
   test('can be dropped; an unknown id is an error', async () => {

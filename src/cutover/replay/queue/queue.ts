@@ -25,7 +25,7 @@ import {
 const backlogOf = script<[], [entries: number, setAside: number, oldest: string]>('cutover/replay/backlog');
 const readEntries = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
-const completeEntry = script<[id: string, acceptedKey: string, pictureUrl: string], number>(
+const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
   'cutover/replay/complete',
 );
 const refuseKey = script<[keyId: string], [forMs: number, isOtherAccepted: number]>('cutover/replay/refuse');
@@ -39,6 +39,12 @@ const sendEntryAgain = script<[listing: string, fields: string, sender: string],
 const discardEntries = script<[count: number, epoch: number], AcceptedChange['kind'][]>(
   'cutover/replay/discard',
 );
+
+/** A picture file, and the URL at which the legacy service shows it. */
+export interface UploadedFile {
+  file: string;
+  url: string;
+}
 
 export interface KeyRefusal {
   /** In ms, by the store's clock: since the first refusal, whichever instance met it. */
@@ -141,15 +147,15 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       (await markEntry(store, baseOf(organizationId), id, sender, known)) || undefined,
     /**
      * Removes an entry that the legacy service has, and releases what was kept for it. `acceptedKey`: the public id of
-     * the API key, if anything had to be sent; `pictureUrl`: where the legacy service shows the uploaded file.
+     * the API key, if anything had to be sent; `uploaded`: the file that was sent.
      */
     complete: async (
       organizationId: string,
       id: string,
       acceptedKey = '',
-      pictureUrl = '',
+      { file, url }: UploadedFile = { file: '', url: '' },
     ): Promise<void> => {
-      await completeEntry(store, baseOf(organizationId), id, acceptedKey, pictureUrl);
+      await completeEntry(store, baseOf(organizationId), id, acceptedKey, file, url);
     },
     /** Records that the legacy service has refused an API key; returns for how long it has. */
     refuse: async (organizationId: string, keyId: string): Promise<KeyRefusal> => {

@@ -43,5 +43,4 @@ local function remove_entry(id, fields)
     and redis.call('HGET', profile_key(fields.user), 'pf') ~= file then
     redis.call('ZADD', unreferenced_pictures_key(), now_ms(), file)
   end
-  return change
 end

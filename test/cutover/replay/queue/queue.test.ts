@@ -214,7 +214,10 @@ describe('an uploaded file', () => {
   test('stays with the profile that still has it, with the URL that the legacy service shows it at', async () => {
     await upload('ada', 'one.png');
     const [uploaded] = await queue.read(organizationId, 1);
-    await queue.complete(organizationId, uploaded?.id ?? '', 'k', 'https://legacy.example/1');
+    await queue.complete(organizationId, uploaded?.id ?? '', 'k', {
+      file: 'one.png',
+      url: 'https://legacy.example/1',
+    });
     expect(await store.hmget(`${base}p:ada`, 'pf', 'po')).toEqual(['one.png', 'https://legacy.example/1']);
     expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
     expect(await upload('ada', 'two.png')).toMatchObject({ unusedFile: 'one.png' });
