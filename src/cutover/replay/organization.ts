@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
+import type { Cutover } from '../switch/instance.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import { currentProfile } from './current-state.ts';
@@ -25,6 +26,7 @@ export interface ReplayContext {
   queue: ReplayQueue;
   delivery: Delivery;
   credentials: Pick<ReplayCredentials, 'open'>;
+  cutover: Pick<Cutover, 'id'>;
   throttle: Throttle;
   log: Log;
   /** How long the legacy service may take to respond, in ms. */
@@ -63,8 +65,8 @@ const repairInterval = 1000;
 
 /** The replay of one organization's changes, while this instance has the lease. */
 export function replayOrganization(context: ReplayContext, organizationId: string) {
-  const { store, keyPrefix, queue, delivery, credentials, throttle, log, timeoutMs, sender, maySend, now } =
-    context;
+  const { store, keyPrefix, cutover, queue, delivery, credentials, throttle, log } = context;
+  const { timeoutMs, sender, maySend, now } = context;
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
   const keys = organizationKeys(() => entries.values(), credentials, delivery, throttle.answered);
@@ -157,7 +159,9 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     } else if (entry.queued.sealedKey === '') {
       await setAside(entry, 0, 'its API key is no longer stored');
     } else {
-      throttle.pause('an API key cannot be decrypted: set REPLAY_SECRET_PREVIOUS to the secret used before');
+      throttle.pause(
+        `an API key was encrypted under a REPLAY_SECRET that instance ${cutover.id} does not have: restart it with that of the other instances, and the one used before as REPLAY_SECRET_PREVIOUS`,
+      );
     }
   }
 

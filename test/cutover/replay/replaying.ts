@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connectLegacy, type Legacy as Connection } from '../../../src/cutover/forward/legacy.ts';
-import { createReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
+import { createReplayCredentials, type ReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
@@ -27,8 +27,16 @@ export interface Replaying {
   ban: (replacements: Record<string, string>) => Promise<void>;
   remove: (usernames: string[]) => Promise<void>;
   overwrite: (usernames: string[]) => Promise<void>;
-  /** Starts an instance's replayer; `now` is its clock, and `connection` its way to the legacy service. */
-  start: (id: string, now?: () => number, connection?: Connection) => Replayer;
+  /**
+   * Starts an instance's replayer; `now` is its clock, `connection` its way to the legacy service, and `opening` what its
+   * secret opens.
+   */
+  start: (
+    id: string,
+    now?: () => number,
+    connection?: Connection,
+    opening?: Pick<ReplayCredentials, 'open'>,
+  ) => Replayer;
   waiting: () => Promise<number>;
   close: () => Promise<void>;
 }
@@ -79,7 +87,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
     remove: async (usernames) => expectKind(await removeDenied(await byAdmin(), usernames), 'removed'),
     overwrite: async (usernames) =>
       expectKind(await overwriteDenylist(await byAdmin(), usernames), 'overwritten'),
-    start: (id, now, connection = ownConnection) =>
+    start: (id, now, connection = ownConnection, opening = credentials) =>
       startReplayer({
         store,
         keyPrefix: prefix,
@@ -87,7 +95,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
         legacy: connection,
         media: { read: () => Promise.resolve(undefined) },
         queue,
-        credentials,
+        credentials: opening,
         cutover: { id, mode: () => 'reverse' },
         log: createLog('error'),
         ...(now !== undefined && { now }),

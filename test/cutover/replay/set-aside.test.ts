@@ -85,6 +85,17 @@ test('an overwrite that the legacy service answers with names in use is set asid
   expect(await setAside()).toMatchObject([{ change: { kind: 'overwrite' }, status: 200, reason }]);
 });
 
+test('a change whose key an instance cannot decrypt makes the replay pause, which names the instance', async () => {
+  await here.put('ada', 'Ada');
+  const withAnotherSecret = here.start('one', undefined, undefined, { open: () => undefined });
+  const reason = await until(async () => (await here.queue.state()).pausedBecause);
+  await withAnotherSecret.close();
+  expect(reason).toMatch(/^an API key was encrypted under a REPLAY_SECRET that instance one does not have: /);
+  start('two');
+  await until(async () => (await here.waiting()) === 0);
+  expect(await setAside()).toEqual([]);
+});
+
 describe('a change whose key the legacy service refuses', () => {
   /** As if the first refusals had been so long ago. */
   const earlier = async (ms: number, ...users: string[]): Promise<void> => {
