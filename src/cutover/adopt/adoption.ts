@@ -19,11 +19,13 @@ interface Drawn {
   index: string;
   comparison: UsernameComparison;
   username: string;
-  /** For how many ms a change of the user may be in flight; 0 if none is. */
+  /** For how many ms another change of the user may be in flight; 0 if none is. */
   unsettled: number;
+  /** Whether another change of the user was made at the same time: either may have come last. */
+  hasRival: boolean;
 }
 
-export const drawAdoption = script<[user: string], Drawn>('cutover/adopt/draw');
+export const drawAdoption = script<[user: string, own: number | ''], Drawn>('cutover/adopt/draw');
 
 export const settleChange = script<[user: string, number: number | '', due: number], 'settled'>(
   'cutover/adopt/settle_change',
@@ -104,8 +106,12 @@ async function adoptOnce(
   const { store } = options;
   const { credentials, userId, epoch, settles } = adoption;
   const { base } = credentials;
-  const drawn = await drawAdoption(store, base, userId);
-  const shown = await readSettled(options, adoption, drawn.number);
+  const drawn = await drawAdoption(store, base, userId, settles ?? '');
+  // The change's own adoption follows.
+  if (settles === undefined && drawn.unsettled > 0) return 'superseded';
+  // If the rival came last, a read that lags behind may still show what the answer to this change said.
+  const reading = drawn.hasRival ? { ...adoption, isExpected: () => false } : adoption;
+  const shown = await readSettled(options, reading, drawn.number);
   if (shown === 'unreadable') return shown;
   if (shown === undefined || shown === 'superseded') {
     if (settles !== undefined) await settleChange(store, base, userId, settles, 0);

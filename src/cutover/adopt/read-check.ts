@@ -28,11 +28,11 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
    */
   async function lookAgain(credentials: Credentials, userId: string, isMatch: boolean): Promise<void> {
     const { organizationId, base } = credentials;
-    let drawn = await drawAdoption(store, base, userId);
+    let drawn = await drawAdoption(store, base, userId, '');
     if (isMatch && drawn.unsettled > 0) return;
     while (drawn.unsettled > 0) {
       await sleep(Math.min(drawn.unsettled, 250), undefined, { signal });
-      drawn = await drawAdoption(store, base, userId);
+      drawn = await drawAdoption(store, base, userId, '');
     }
     const found = (kind: 'same' | 'adopted'): void =>
       findings.compared(organizationId, cutover.since(), { kind, userId });

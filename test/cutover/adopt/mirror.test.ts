@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -66,6 +67,11 @@ const denylist = async (method: string, path: string, body: unknown): Promise<nu
   const url = `/api/profile/username/${path}/`;
   return (await here.send(admin, method, url, { body: JSON.stringify(body), headers })).status;
 };
+
+/** How often the legacy service was asked for the profile with this key. */
+const reads = (apiKey: string): number =>
+  here.legacy.received.filter(({ method, headers }) => method === 'GET' && headers['x-api-key'] === apiKey)
+    .length;
 
 const stored = async (user = userId): Promise<Record<string, string>> =>
   await here.bridge.store.hgetall(profileKey(here.organization.base, user));
@@ -241,6 +247,35 @@ test('a profile that differs in a read is repaired, and is on record as differin
   await until(async () => !(await store.hexists(differingUsersKey(here.organization.base), userId)));
 });
 
+test('a read that is checked again while the user makes a change does not take its place, though reads lag behind', async () => {
+  await put({ username: `Old ${userId}` });
+  await untilStored(({ u }) => u === `Old ${userId}`);
+  there.save(userId, { username: `Elsewhere ${userId}` });
+  await sleep(1000);
+  here.legacy.behaviour.lagMs = 900;
+  await get();
+  await until(() => reads(player) === 3);
+  await sleep(500);
+  expect(await put({ username: `New ${userId}` })).toBe(200);
+  await until(async () => !(await unsettled()).includes(userId));
+  expect((await stored())['u']).toBe(`New ${userId}`);
+});
+
+test('of two changes at once the last one is adopted, though its answer came first and reads lag behind', async () => {
+  let answer = (): void => {};
+  here.legacy.behaviour.answerGate = new Promise<void>((resolve) => (answer = resolve));
+  const first = put({ username: `First ${userId}` });
+  await until(() => there.profiles.has(userId));
+  here.legacy.behaviour.answerGate = undefined;
+  await sleep(1000);
+  here.legacy.behaviour.lagMs = 900;
+  expect(await put({ username: `Last ${userId}` })).toBe(200);
+  answer();
+  expect(await first).toBe(200);
+  await until(async () => !(await unsettled()).includes(userId));
+  expect((await stored())['u']).toBe(`Last ${userId}`);
+});
+
 test('a number that the legacy service shows in place of a text is stored as its digits', async () => {
   const avatar = { url: 'https://legacy/1.png', datasourceId: 1, objectDefinitionId: 2 };
   there.save(userId, { username: 4711, avatar } as unknown as LegacyProfile);
@@ -271,6 +306,14 @@ describe('the mark that a killed instance leaves of a change', () => {
     await mark(Date.now() - 1);
     expect(await get()).toBe(200);
     await until(async () => !(await unsettled()).includes(userId));
+  });
+
+  test('does not hold up a later change of the user', async () => {
+    await mark(Date.now() + 60_000);
+    const before = reads(player);
+    expect(await put({ username: `Later ${userId}` })).toBe(200);
+    await untilStored(({ u }) => u === `Later ${userId}`);
+    expect(reads(player)).toBe(before + 1);
   });
 
   test('outlives a read that matches while the change may be in flight', async () => {

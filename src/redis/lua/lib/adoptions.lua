@@ -13,8 +13,8 @@ local function is_denylist_newer(snapshot_at)
 end
 
 -- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is its number, the time from which
--- on any adoption settles it, since its outcome must be visible by then, and the time of the mark:
--- "number:ms:ms number:ms:ms".
+-- on any adoption settles it, since its outcome must be visible by then, the time of the mark, and once the change has
+-- been accepted the number of its adoption: "number:ms:ms number:ms:ms:number".
 local function mark_unsettled(user, number, ms_until)
   local marks = redis.call('HGET', unsettled_key(), user)
   local mark = number .. ':' .. string.format('%.0f', now_ms() + ms_until) .. ':' .. now_ms()
