@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { ProblemError } from '../../contract/problems.ts';
 import { organizationExists } from '../../redis/organizations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -76,7 +77,16 @@ export async function forwardChange(
   const body = observed(response.body, admission.mode === 'mirror' ? maxResponseBytes : 0, (whole) => {
     inBackground(async () => await finish(await outcomeOf(response, whole)));
   });
-  return { ...response, body };
+  return { ...response, body: readAhead(body) };
+}
+
+/** A body that is read as it comes, whoever waits for its parts: the change that it answers has not ended before. */
+function readAhead(body: AsyncIterable<Buffer>): Readable {
+  const ahead = Readable.from(body, { objectMode: false, highWaterMark: maxResponseBytes });
+  // Its reader notices an error; without one, nobody need.
+  ahead.on('error', () => {});
+  ahead.read(0);
+  return ahead;
 }
 
 async function outcomeOf(response: LegacyResponse, whole: Buffer | undefined): Promise<ChangeOutcome> {

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
@@ -432,6 +433,27 @@ describe('a denylist change', () => {
     await until(async () => (await deniedHere()).join() === wanted);
     await until(async () => !(await unsettled()).includes(''));
     expect((await deniedHere()).join()).toBe([...there.denied].join());
+  });
+
+  test('ends although its client does not read the response', async () => {
+    const spaces = Array.from({ length: 24 }, () => Buffer.alloc(1024 * 1024, ' '));
+    const headers = { 'content-type': 'application/json' };
+    const answer = Buffer.from('{"usernamesDeleted":[],"usernamesInUse":[]}');
+    here.legacy.behaviour.override = { method: 'DELETE', headers, chunks: [...spaces, answer] };
+    const body = '["Unused"]';
+    const socket = connect(Number(new URL(here.bridge.url).port), '127.0.0.1');
+    socket.pause();
+    const fields = { 'x-api-key': admin, 'x-platform-organization-id': here.organization.id, ...headers };
+    const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    const sentAt = performance.now();
+    socket.write(
+      `DELETE /api/profile/username/deny/ HTTP/1.1\r\nHost: x\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    await until(async () => (await unsettled()).includes(''));
+    await until(async () => !(await unsettled()).includes(''));
+    // Its connection is closed after a minute.
+    expect(performance.now() - sentAt).toBeLessThan(50_000);
+    socket.destroy();
   });
 
   test('with a key that Redis does not have waits for no other change, and holds up none', async () => {
