@@ -90,8 +90,10 @@ function readAhead(body: AsyncIterable<Buffer>): Readable {
 }
 
 async function outcomeOf(response: LegacyResponse, whole: Buffer | undefined): Promise<ChangeOutcome> {
-  if (response.status >= 300) return { kind: response.status < 500 ? 'refused' : 'unknown' };
-  return { kind: 'accepted', answer: await readAnswer(response, whole) };
+  const { status } = response;
+  if (status < 300) return { kind: 'accepted', answer: await readAnswer(response, whole) };
+  // A redirect may lead to the result of the change.
+  return { kind: status >= 400 && status < 500 ? 'refused' : 'unknown' };
 }
 
 /** Settles a change that could not be marked: if the legacy service makes it, a gap is recorded. */

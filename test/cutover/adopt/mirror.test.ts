@@ -383,6 +383,27 @@ describe('a change whose response is lost', () => {
   });
 });
 
+test('a change that is answered with a redirect may have been made, and is adopted then', async () => {
+  const other = await startLegacyBridge({ legacyTimeout: 1000 }, {}, 'mirror');
+  const apiKey = await other.player('ada');
+  const headers = { 'x-api-key': apiKey, 'x-platform-organization-id': other.organization.id };
+  other.legacy.behaviour.override = {
+    method: 'PUT',
+    status: 303,
+    headers: { location: '/api/profile/' },
+    chunks: [],
+  };
+  other.legacy.organization(other.organization.id).save('ada', { username: 'Ada' });
+  const url = `${other.bridge.url}/api/profile/`;
+  const body = JSON.stringify({ username: 'Ada' });
+  expect((await fetch(url, { method: 'PUT', headers, body, redirect: 'manual' })).status).toBe(303);
+  const { store } = other.bridge;
+  await until(async () => (await store.exists(unsettledKey(other.organization.base))) === 0);
+  const adopted = await store.hget(profileKey(other.organization.base, 'ada'), 'u');
+  await other.close();
+  expect(adopted).toBe('Ada');
+});
+
 test('a change that a withdrawn switch has overtaken is adopted in the new epoch', async () => {
   const { base } = here.organization;
   let answer: (() => void) | undefined;
