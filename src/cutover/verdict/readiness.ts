@@ -66,19 +66,31 @@ function takesAuthority(from: Mode, to: Mode): boolean {
 
 function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
-  const rule = ruleOf(state.mode, to);
-  // If no mode was ever set it is native, which can then be set permanently.
-  const isFirst = !state.isStored && to === 'native';
-  if (rule.kind === 'impossible' && !isFirst) {
+  yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to);
+  for (const instance of state.instances) yield* obstaclesOf(instance, to);
+  if (to === 'mirror' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
+  if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
+  if (state.mode === 'reverse') yield* beforeLeavingReverse(evidence, to);
+}
+
+function* obstacleOfStep(from: Mode, to: Mode): Generator<Finding> {
+  const rule = ruleOf(from, to);
+  if (rule.kind === 'impossible') {
     yield { code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Runbook"' };
   }
   if (rule.kind === 'forced') {
     yield { code: 'not-the-next-mode', reason: rule.reason, remedy: 'add --force if intended' };
   }
-  for (const instance of state.instances) yield* obstaclesOf(instance, to);
-  if (to === 'mirror' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
-  if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
-  if (state.mode === 'reverse') yield* beforeLeavingReverse(evidence, to);
+}
+
+/** If no mode was ever set it is native, which can then be set permanently. */
+function* obstacleOfFirst(to: Mode): Generator<Finding> {
+  if (to === 'native') return;
+  yield {
+    code: to === 'shadow' ? 'no-mode' : 'impossible',
+    reason: 'no mode was ever set',
+    remedy: 'start the bridge with LEGACY_BASE_URL, and the mode is shadow',
+  };
 }
 
 function* obstaclesOf({ id, kind, silentMs, legacy, replay }: Instance, to: Mode): Generator<Finding> {

@@ -218,6 +218,7 @@ test('pictures that the legacy service shows are a warning if Redis becomes or s
 
 test('native can be set if no mode was ever set', () => {
   expect(verdict('native', 'native', { state: { isStored: false } })).toMatchObject({ ready: true });
+  expect(verdict('native', 'shadow', { state: { isStored: false } })).toMatchObject({ reasons: ['no-mode'] });
   expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], isUnforceable: true });
 });
 

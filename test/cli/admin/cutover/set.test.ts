@@ -120,6 +120,15 @@ describe('cutover set', () => {
     });
   });
 
+  test('says how the first mode comes about', async () => {
+    expect(await run('set shadow')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(
+        'no mode was ever set: start the bridge with LEGACY_BASE_URL, and the mode is',
+      ),
+    });
+  });
+
   test('changes nothing with --dry-run', async () => {
     const { id } = await join();
     const { code, out } = await run('set mirror --dry-run');
