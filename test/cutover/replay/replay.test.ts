@@ -259,6 +259,14 @@ describe('a change that the legacy service refuses', () => {
   });
 });
 
+test.each(['list', 'retry --all', 'drop --all'])(
+  'aside %s refuses an organization that does not exist',
+  async (what) => {
+    const refused = { code: 1, err: expect.stringContaining('there is no organization "nobody"') };
+    expect(await tool(`cutover aside ${what} --org nobody`)).toMatchObject(refused);
+  },
+);
+
 describe('a retry of a denylist change that was set aside', () => {
   afterEach(async () => {
     there.save('stranger', {});

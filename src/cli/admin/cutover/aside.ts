@@ -50,9 +50,9 @@ export function addAside(cutover: AdminCommand): void {
 }
 
 async function listAside(context: AdminContext, { org }: AsideOptions): Promise<Report> {
-  const { store, keyPrefix } = await context.open();
+  const { queue } = await openQueue(context, org);
   const changes: SetAsideChange[] = [];
-  for await (const some of setAsideIn(createReplayQueue(store, keyPrefix), org)) changes.push(...some);
+  for await (const some of setAsideIn(queue, org)) changes.push(...some);
   const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
     id,
     organizationId: caller.organizationId,
@@ -78,14 +78,13 @@ async function decide(
   { org, all = false }: AsideOptions,
 ): Promise<Report> {
   if (all === ids.length > 0) return wrongUsage('name the ids of changes, or add --all');
-  const { store, keyPrefix } = await context.open();
+  const { store, keyPrefix, queue } = await openQueue(context, org);
   const { mode } = await readCutover(store, keyPrefix);
   if (act === 'retry' && mode !== 'reverse') {
     return problem(
       `the mode is ${mode}, in which nothing is replayed to the legacy service: drop these changes (${adminCommand} cutover aside drop)`,
     );
   }
-  const queue = createReplayQueue(store, keyPrefix);
   const wanted = new Set(ids);
   let decided = 0;
   for await (const changes of setAsideIn(queue, org)) {
@@ -105,6 +104,12 @@ async function decide(
     json,
     text,
   });
+}
+
+/** Throws if there is no organization of this id. */
+async function openQueue(context: AdminContext, org: string | undefined) {
+  const { store, keyPrefix } = await (org === undefined ? context.open() : context.existingOrganization(org));
+  return { store, keyPrefix, queue: createReplayQueue(store, keyPrefix) };
 }
 
 /** The changes set aside, organization by organization. */
