@@ -85,6 +85,8 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   /** How many there are in each organization. */
   const unsavedGaps = new Map<string, number>();
   const registered = new Set<string>();
+  /** Whether the last flush could not save everything. */
+  let isFailing = false;
 
   function pendingOf(organizationId: string): Pending {
     const found = pending.get(organizationId) ?? {
@@ -137,6 +139,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   }
 
   async function flush(): Promise<void> {
+    if (pending.size === 0) return;
     const saving = pending;
     pending = new Map();
     let reason: string | undefined;
@@ -151,9 +154,10 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
         await nextPhase();
       }
     }
-    if (reason !== undefined) {
-      log.warn('the findings of comparisons with the legacy service could not be saved', { reason });
-    }
+    const what = 'the findings of comparisons with the legacy service';
+    if (reason !== undefined && !isFailing) log.warn(`${what} could not be saved`, { reason });
+    if (reason === undefined && isFailing) log.info(`${what} are saved again`);
+    isFailing = reason !== undefined;
   }
 
   const stopFlushing = repeat(flush, flushInterval);
