@@ -154,7 +154,8 @@ function toLegacyRequest(request: Request, response: Response, body?: SpooledBod
   const sent = body !== undefined && hasBody(request) ? body : undefined;
   return {
     method: request.method as LegacyRequest['method'],
-    path: request.url,
+    // A client may name the whole URL, as to a proxy (RFC 9112 §3.2.2).
+    path: request.url.replace(/^https?:\/\/[^/]*/i, ''),
     headers: requestHeaders(request.rawHeaders, {
       requestId: callOf(response).requestId,
       address: request.socket.remoteAddress,

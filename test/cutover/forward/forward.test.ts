@@ -112,6 +112,11 @@ describe('in shadow mode', () => {
     expect(received?.headers.te).toBeUndefined();
   });
 
+  test('a request that names the whole URL, as to a proxy, reaches the same path', async () => {
+    await rawRequest('GET', 'http://bridge.example.com/api/profile/?a=b', credentials());
+    expect(here.legacy.received[0]?.url).toBe('/old/api/profile/?a=b');
+  });
+
   test('a body in chunks arrives byte for byte, whatever it is', async () => {
     const body = randomBytes(3_000_000);
     await rawRequest(
