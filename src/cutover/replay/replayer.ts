@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
+import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
 import { claimLease, type Lease } from '../lease.ts';
 import type { Cutover } from '../switch/instance.ts';
@@ -60,8 +61,9 @@ export function startReplayer(options: ReplayerOptions) {
 
   /** The organizations on the list, which one instance at a time restores before. */
   async function listed(): Promise<string[]> {
-    const isDue = await store.set(replayLookKey(keyPrefix), cutover.id, 'PX', restoreInterval, 'NX');
-    if (isDue !== null) await queue.restoreList();
+    const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
+    // Where Redis is full nothing can be added to the list; what is on it must be replayed all the same.
+    if (due === '') await queue.restoreList().catch(() => {});
     return await queue.listed();
   }
 

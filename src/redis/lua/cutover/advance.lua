@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
 -- @include cutover
 -- Renews a switch under way, and takes it to its next phase once every instance has acknowledged the present one: from

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
 -- @include cutover
 -- Begins a switch: draws the next epoch, and asks all instances to stop admitting changes.

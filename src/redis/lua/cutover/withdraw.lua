@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
 -- @include cutover
 -- Withdraws a switch under way; if reads have moved, that ends once every instance has confirmed.

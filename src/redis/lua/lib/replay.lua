@@ -7,6 +7,8 @@
 --   kind, change      put | ban | remove | overwrite, and what of it was applied, in JSON
 --   retry             1 if it was set aside before, else ''
 
+-- Scripts that take entries off work also where Redis is full, since that frees memory.
+
 -- The fields of an entry by name; nil if it is not in the queue.
 local function queued_entry(id)
   local found = redis.call('XRANGE', replay_key(), id, id)[1]

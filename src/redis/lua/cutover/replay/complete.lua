@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include replay
 -- @wait replicas
 -- Removes an entry that the legacy service has. A replica must have this before the entries that wait for it are sent:

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include replay
 -- Removes the oldest entries of the queue unsent; after the last one, the queue, which keys were refused, and the API
 -- keys of changes that are set aside. For an organization whose changes are not queued any more.

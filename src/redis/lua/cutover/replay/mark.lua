@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include replay
 -- @wait replicas
 -- Records who is about to send an entry, unless another sender has begun to meanwhile. A replica must have this before

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include store
 -- Records that the legacy service has refused an API key, until it accepts the key.
 --

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include replay
 -- @wait replicas
 -- Puts a change that waits, or was set aside, at the end of the queue as a retry.

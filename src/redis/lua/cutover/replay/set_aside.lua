@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include replay
 -- @wait replicas
 -- Takes an entry that the legacy service refuses out of the queue, for the operator to decide about. Its file and its

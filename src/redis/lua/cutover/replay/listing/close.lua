@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @include store
 -- @wait replicas
 -- Ends the listing of an organization in which nothing waits: what is queued next has to list it again (lib/change.lua).

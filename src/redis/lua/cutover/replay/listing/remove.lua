@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
 -- Takes an organization off the list, unless it was listed again under a higher number.
 --
