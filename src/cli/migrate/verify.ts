@@ -5,6 +5,7 @@ import type { Entity } from '../../migration/records/records.ts';
 import { isRun, readAllNext, readRun } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
+import { historyOf } from '../../redis/connection/client.ts';
 import { listIssues } from './report/issues.ts';
 import type { CommandResult } from './report/command-result.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
@@ -17,6 +18,7 @@ export async function verify(
 ): Promise<CommandResult> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
+    const history = await historyOf(store);
     const isKnown = await isRun(context, chosen.run);
     const state = await readRun(context, chosen.run);
     const onConflict = state?.onConflict ?? 'abort';
@@ -30,7 +32,8 @@ export async function verify(
     const isWhole = choice.org === undefined && choice.entities === undefined;
     if (isFine && openedAt !== undefined && isWhole) {
       const ageMs = performance.now() - openedAt;
-      await recordVerified(store, prefix, { ageMs, hasConflicts: issues.count('username-conflict') > 0 });
+      const hasConflicts = issues.count('username-conflict') > 0;
+      await recordVerified(store, prefix, { ageMs, history, hasConflicts });
     }
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
+import { historyOf, type RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
@@ -52,6 +52,7 @@ const cutoverRead = script<
     by: string;
     gap: string;
     verified: string;
+    verifiedOn: string;
     /** By id; each with its registration in JSON. */
     instances: Record<string, { registration: string; at: number; epoch: number; phase: string }>;
     /** By epoch: `<since> <mode> <by>`. */
@@ -113,6 +114,8 @@ export async function readCutover(store: RedisClient, prefix: string) {
     ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
     /** When the snapshot was taken that a verify of everything matched. */
     ...(stored.verified !== '' && { verifiedAt: Number(stored.verified) }),
+    /** Whether Redis may have lost something since, as by a failover. */
+    hasFailedOver: stored.verifiedOn !== '' && stored.verifiedOn !== (await historyOf(store)),
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
     /** The modes so far, oldest first. */
     history: toHistory(stored.history),

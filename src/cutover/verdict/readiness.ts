@@ -179,7 +179,17 @@ function* inDoubt(count: number): Generator<Finding> {
   };
 }
 
-function* openGap({ verifiedAt = 0, gap }: Evidence['state'], lastOfChanges: number): Generator<Finding> {
+function* openGap(
+  { verifiedAt = 0, gap, hasFailedOver }: Evidence['state'],
+  lastOfChanges: number,
+): Generator<Finding> {
+  if (hasFailedOver) {
+    yield {
+      code: 'gap',
+      reason: 'since the last verify, Redis has failed over or was restarted, and may lack the last changes',
+      remedy: applyAndVerify,
+    };
+  }
   const lastGapAt = Math.max(gap?.at ?? 0, lastOfChanges);
   if (verifiedAt > lastGapAt) return;
   yield {

@@ -22,6 +22,18 @@ export function infoField(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1];
 }
 
+/**
+ * Names the history of all data: a server that has taken over from another one, or was started again, has a new one, and
+ * may lack what was written last.
+ */
+export async function historyOf(client: RedisClient): Promise<string> {
+  const infos = await Promise.all(mastersOf(client).map((master) => master.info('replication')));
+  return infos
+    .map((info) => infoField(info, 'master_replid') ?? '')
+    .sort()
+    .join(' ');
+}
+
 /** The clock of Redis, in ms: one clock for all instances and tools. */
 export async function storeTime(client: RedisClient): Promise<number> {
   const [seconds, microseconds] = await client.time();

@@ -30,7 +30,11 @@ const doubtsNow = async (): Promise<Finding[]> => {
 const codes = (findings: Finding[]): string[] => findings.map(({ code }) => code);
 const marks = () => here.bridge.store.hgetall(unsettledKey(here.organization.base));
 const verify = () =>
-  recordVerified(here.bridge.store, here.bridge.config.keyPrefix, { ageMs: 0, hasConflicts: false });
+  recordVerified(here.bridge.store, here.bridge.config.keyPrefix, {
+    ageMs: 0,
+    history: '',
+    hasConflicts: false,
+  });
 
 const put = async (apiKey: string, username: string): Promise<void> => {
   await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify({ username }) });

@@ -55,6 +55,7 @@ function verdict(
     isStored: true,
     now: 5000,
     by: 'default',
+    hasFailedOver: false,
     instances: [instance],
     history: [],
     ...given.state,
@@ -121,6 +122,8 @@ describe('a step that takes authority over', () => {
     const gap = { at: 3000, reason: 'web-1 ended without stopping' };
     expect(verdict('mirror', 'native', { state: { ...verified, gap } }).reasons).toContain('gap');
     expect(verdict('mirror', 'native', { state: { verifiedAt: 3001, gap } }).reasons).not.toContain('gap');
+    const state = { ...verified, hasFailedOver: true };
+    expect(verdict('mirror', 'native', { state }).reasons).toContain('gap');
   });
 
   test('waits for changes that may not have reached Redis', () => {

@@ -6,7 +6,7 @@
 --
 -- KEYS[1]  <prefix>cutover
 --
--- {now, mode, epoch, since, by, to, phase, gap, verified, instances, history}, by name; what there is not is ''
+-- {now, mode, epoch, since, by, to, phase, gap, verified, verifiedOn, instances, history}, by name; what there is not is ''
 --   instances: by id {registration, at, epoch, phase}: its registration in JSON, the time of its last heartbeat, and
 --   what it has acknowledged; history: by epoch `<since> <mode> <by>` for each switch made
 local state = cutover_state()
@@ -22,5 +22,6 @@ end
 return {
   now = now_ms(), mode = state.mode, epoch = state.epoch, since = state.since, by = state.by, to = state.to,
   phase = state.phase, gap = redis.call('HGET', KEYS[1], 'gap') or '',
-  verified = redis.call('HGET', KEYS[1], 'verified') or '', instances = instances, history = history,
+  verified = redis.call('HGET', KEYS[1], 'verified') or '',
+  verifiedOn = redis.call('HGET', KEYS[1], 'verified-on') or '', instances = instances, history = history,
 }
