@@ -343,6 +343,16 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
   await until(async () => (await state()).pausedBecause === undefined);
 });
 
+test('the mode does not go back while a change waits for the legacy service', async () => {
+  let open = (): void => {};
+  here.legacy.behaviour.gate = new Promise<void>((resolve) => (open = resolve));
+  expect(await put(ada, { username: `Waits ${ada.id}` })).toBe(200);
+  const { code, err } = await tool('cutover set mirror');
+  open();
+  await untilReplayed();
+  expect([code, err]).toEqual([1, expect.stringContaining('in time: run this again, or see')]);
+});
+
 test('back in mirror, both sides are equal', async () => {
   await put(ada, { username: 'Last', avatarObjectDefinitionId: null });
   expect(await tool('cutover set mirror --hold 60')).toMatchObject({

@@ -145,9 +145,11 @@ async function untilReplayed(store: RedisClient, keyPrefix: string, queue: Repla
       const { entries } = await queue.state();
       if (entries === 0 && holder === null) return [];
       if (isLate) {
-        return entries > 0
-          ? [`${counted(entries, 'change')} could not be replayed to the legacy service in time`]
-          : [`instance ${holder} has not given up the replay`];
+        const what =
+          entries > 0
+            ? `${counted(entries, 'change')} could not be replayed to the legacy service in time`
+            : `instance ${holder} has not given up the replay`;
+        return [`${what}: run this again, or see ${adminCommand} cutover status`];
       }
     }
     await sleep(25);
@@ -229,7 +231,10 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
       return { kind: 'interrupted', message: `interrupted: the mode is ${from} as before` };
     case 'withdrawn': {
       const { reasons, missing } = outcome;
-      const who = missing.length === 0 ? '' : ` (no response from ${missing.join(', ')} within ${hold} s)`;
+      const who =
+        missing.length === 0
+          ? ''
+          : ` (no response from ${missing.join(', ')} within ${hold} s: look at it, or allow more time by --hold)`;
       return problem(`withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`, {
         json: { switched: false, from, to, reasons, missing },
       });

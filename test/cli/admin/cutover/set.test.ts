@@ -173,7 +173,8 @@ describe('cutover set', () => {
     const admission = admitAtOnce(one);
     const { code, err } = await run('set mirror --hold 1');
     expect(code).toBe(1);
-    expect(err).toMatch(new RegExp(`withdrawn, the mode is shadow as before: .*${one.id} within 1 s`));
+    const who = `${one.id} within 1 s: look at it, or allow more time by --hold`;
+    expect(err).toMatch(new RegExp(`withdrawn, the mode is shadow as before: .*${who}`));
     admission.release();
     const { mode, underWay, epoch } = await readCutover(store, prefix);
     expect({ mode, underWay, epoch }).toEqual({ mode: 'shadow', underWay: undefined, epoch: 1 });
