@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
@@ -26,7 +26,9 @@ beforeEach(async () => {
   await operator.acl('LOG', 'RESET');
 });
 
-const readme = readFileSync(new URL('../../../src/redis/README.md', import.meta.url), 'utf8');
+const source = new URL('../../../src/redis/', import.meta.url);
+const readSource = (path: string): string => readFileSync(new URL(path, source), 'utf8');
+const readme = readSource('README.md');
 const documented = /^ACL SETUSER bridge on >SECRET (.+)$/m.exec(readme)?.[1]?.split(' ') ?? [];
 const urlOf = (user: string): string => `redis://${user}:secret@127.0.0.1:${redis.port}`;
 
@@ -137,4 +139,14 @@ test('a user that lacks a right is refused at start, with what it lacks and the 
   expect(await refusal(await addUser('elsewhere', elsewhere))).toMatch(
     /may not use keys that begin with pb:/,
   );
+});
+
+test('every command of a script is tried at start', () => {
+  const scripts = readdirSync(new URL('lua', source), { recursive: true, encoding: 'utf8' });
+  const called = scripts
+    .filter((file) => file.endsWith('.lua'))
+    .flatMap((file) => [...readSource(`lua/${file}`).matchAll(/redis\.p?call\('(\w+)'/g)])
+    .map(([, command = '']) => command.toLowerCase());
+  const tried = readSource('lua/connection/permissions.lua').match(/(?<=\{ ')\w+/g);
+  expect(tried).toEqual(expect.arrayContaining(called));
 });

@@ -9,22 +9,26 @@
 local key = KEYS[1]
 local calls = {
   { 'set', key, '', 'px', 1000 }, { 'get', key }, { 'exists', key }, { 'type', key }, { 'pexpire', key, 1000 },
-  { 'expire', key, 1 }, { 'expireat', key, 1 }, { 'rename', key, key }, { 'unlink', key }, { 'del', key },
+  { 'expire', key, 1 }, { 'expireat', key, 1 }, { 'persist', key }, { 'rename', key, key }, { 'unlink', key },
+  { 'del', key },
   { 'hset', key, 'f', 'v' }, { 'hsetnx', key, 'f', 'v' }, { 'hget', key, 'f' }, { 'hmget', key, 'f' },
   { 'hgetall', key }, { 'hkeys', key }, { 'hlen', key }, { 'hexists', key, 'f' }, { 'hincrby', key, 'n', 1 },
   { 'hscan', key, 0 }, { 'hdel', key, 'f', 'n' }, { 'sadd', key, 'm' }, { 'srem', key, 'm' }, { 'scard', key },
   { 'smembers', key }, { 'sismember', key, 'm' }, { 'smismember', key, 'm' }, { 'sscan', key, 0 },
   { 'sunionstore', key, key }, { 'zadd', key, 1, 'm' }, { 'zscore', key, 'm' },
-  { 'zrange', key, 0, 0 }, { 'zrangebyscore', key, 0, 0 }, { 'zremrangebyscore', key, 0, 0 }, { 'zrem', key, 'm' },
-  { 'incrby', key, 1 }, { 'pttl', key }, { 'xadd', key, '*', 'f', 'v' }, { 'xrange', key, '-', '+' },
-  { 'scan', 0, 'count', 1 }, { 'dbsize' }, { 'time' },
+  { 'zrange', key, 0, 0 }, { 'zrevrange', key, 0, 0 }, { 'zrangebyscore', key, 0, 0 },
+  { 'zremrangebyscore', key, 0, 0 }, { 'zrem', key, 'm' }, { 'rpush', key, 'm' }, { 'lrange', key, 0, 0 },
+  { 'incr', key }, { 'incrby', key, 1 }, { 'pttl', key }, { 'xadd', key, '*', 'f', 'v' }, { 'xlen', key },
+  { 'xrange', key, '-', '+' }, { 'xdel', key, '0-1' }, { 'scan', 0, 'count', 1 }, { 'dbsize' }, { 'time' },
 }
+-- What Redis 7.0 says, and what Redis 7.2 and Valkey say.
+local function is_refusal(message)
+  return string.find(message, "can't run this command", 1, true) or string.find(message, 'permissions to run', 1, true)
+end
 local refused = {}
 for _, call in ipairs(calls) do
   local reply = redis.pcall(unpack(call))
-  if type(reply) == 'table' and reply.err and string.find(reply.err, "can't run this command", 1, true) then
-    refused[#refused + 1] = call[1]
-  end
+  if type(reply) == 'table' and reply.err and is_refusal(reply.err) then refused[#refused + 1] = call[1] end
 end
 redis.pcall('del', key)
 return refused
