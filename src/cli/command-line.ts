@@ -1,7 +1,7 @@
 import { Help, InvalidArgumentError, type Command, type Option } from 'commander';
 import { ConfigError } from '../config.ts';
 import { nameFault } from '../domain/usernames.ts';
-import { isStoreUnavailable } from '../redis/connection/connect.ts';
+import { isStoreUnavailable, rightRefused } from '../redis/connection/connect.ts';
 
 /** The names of the tools in examples and remedies. */
 export const adminCommand = 'profile-bridge admin';
@@ -94,6 +94,11 @@ const storeFaults: [reply: RegExp, fault: string, remedy: string][] = [
     /^NOREPLICAS /,
     'Redis has too few replicas',
     'start them, or lower WRITE_REPLICAS or min-replicas-to-write',
+  ],
+  [
+    rightRefused,
+    'the user of REDIS_URL lacks a right',
+    'give it the rights that src/redis/README.md lists under "Permissions"',
   ],
 ];
 

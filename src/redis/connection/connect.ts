@@ -51,6 +51,8 @@ export async function closeRedis(client: RedisClient): Promise<void> {
 
 const unavailableReplies =
   /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOREPLICAS|OOM|OUTDATED|READONLY|TRYAGAIN|WRONGPASS) /;
+/** Replies to a user who lacks a right; within a script Redis 7.0 says the first, Redis 7.2 and Valkey the second. */
+export const rightRefused = /^(NOPERM |ERR The user executing the script can't |ERR ACL failure in script: )/;
 const unavailableMessages =
   /^(Connection is closed|connect ETIMEDOUT|Command timed out|Socket timeout|Stream isn't writeable|Cluster isn't ready|Cluster is (ended|disconnect)|None of startup nodes|Failed to refresh slots cache|Too many Cluster redirections|All sentinels are unreachable|Command aborted due to connection close|Reached the max retries|All keys in the pipeline should belong)/;
 const unavailableCodes =
@@ -58,14 +60,15 @@ const unavailableCodes =
 
 /**
  * Whether this error of a command means that the store is unavailable, too slow, full, or takes no writes at the
- * moment (problem `store-unavailable`). The write has not happened, or, if the connection broke, may have happened.
+ * moment, or that its user has lost a right (problem `store-unavailable`). The write has not happened, or, if the
+ * connection broke, may have happened.
  */
 export function isStoreUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, syscall, message } = error as NodeJS.ErrnoException;
   if (code !== undefined && unavailableCodes.test(code)) return true;
   if (code === 'ENOENT' && syscall === 'connect') return true;
-  return unavailableReplies.test(message) || unavailableMessages.test(message);
+  return [unavailableReplies, rightRefused, unavailableMessages].some((known) => known.test(message));
 }
 
 const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;

@@ -303,6 +303,20 @@ describe('errors of a store that cannot serve just now', () => {
     expect(isStoreUnavailable((await endless).error)).toBe(false);
   });
 
+  test('include rights that its user has lost, for a command and within a script', async () => {
+    const server = await redis();
+    const operator = await open(server.url);
+    await operator.call('ACL', 'SETUSER', 'bridge', 'on', '>secret', '~*', '+@all', '-get');
+    const client = await open(`redis://bridge:secret@127.0.0.1:${server.port}`);
+    for (const attempt of [client.get('k'), client.eval("return redis.call('GET', KEYS[1])", 1, 'k')]) {
+      expect(isStoreUnavailable((await refusal(attempt)).error)).toBe(true);
+    }
+    await operator.call('ACL', 'SETUSER', 'bridge', '+get', 'resetkeys', '~other');
+    for (const attempt of [client.get('k'), client.eval("return redis.call('GET', 'k')", 0)]) {
+      expect(isStoreUnavailable((await refusal(attempt)).error)).toBe(true);
+    }
+  });
+
   test('do not include mistakes of the bridge', async () => {
     const client = await open(testRedisUrl());
     expect(isStoreUnavailable((await refusal(client.call('nonsense'))).error)).toBe(false);
