@@ -13,21 +13,26 @@ export type Layout =
   /** 1 is what was written before the layout had a version. */
   | { kind: 'older'; version: number }
   | { kind: 'newer'; version: number }
+  /** What is recorded is not a layout as this version writes it. */
+  | { kind: 'unknown'; recorded: string }
   /** An upgrade was begun and has not finished. */
   | { kind: 'upgrading'; from: number };
 
 export async function readLayout(client: RedisClient, prefix: string): Promise<Layout> {
-  const [text, organizations] = await Promise.all([
-    orNamed(layoutKey(prefix), client.get(layoutKey(prefix))),
-    orNamed(organizationsKey(prefix), client.scard(organizationsKey(prefix))),
-  ]);
+  const organizations = await orNamed(organizationsKey(prefix), client.scard(organizationsKey(prefix)));
+  // Read last, since it is recorded before the first organization.
+  const text = await readRecorded(client, prefix);
   if (text === null) return organizations === 0 ? { kind: 'empty' } : { kind: 'older', version: 1 };
   const [, from, to] = /^(\d+)(?:->(\d+))?$/.exec(text) ?? [];
-  const version = Number(to ?? from ?? Number.NaN);
-  // Also if this version cannot read the text.
-  if (!(version <= layoutVersion)) return { kind: 'newer', version };
+  if (from === undefined) return { kind: 'unknown', recorded: text };
+  const version = Number(to ?? from);
+  if (version > layoutVersion) return { kind: 'newer', version };
   if (to !== undefined) return { kind: 'upgrading', from: Number(from) };
   return version === layoutVersion ? { kind: 'current' } : { kind: 'older', version };
+}
+
+async function readRecorded(client: RedisClient, prefix: string): Promise<string | null> {
+  return await orNamed(layoutKey(prefix), client.get(layoutKey(prefix)));
 }
 
 /** Names a key of the wrong type, without which not even fsck can start. */
@@ -57,6 +62,8 @@ export function layoutFault(layout: Layout): string | undefined {
       return `the stored data is being upgraded from layout ${layout.from} to ${layoutVersion}: wait until profile-bridge admin upgrade has ended, or run it again if it was interrupted`;
     case 'newer':
       return `the stored data has layout ${layout.version}, which is newer than this version of Profile Bridge (${layoutVersion}): start the newer version`;
+    case 'unknown':
+      return `the stored data has layout ${JSON.stringify(layout.recorded)}, which this version of Profile Bridge does not know: start the version that wrote the data`;
   }
 }
 
@@ -64,7 +71,8 @@ export type UpgradeOutcome =
   | { kind: 'upgraded'; from: number; organizations: number }
   /** The data already has this version's layout. */
   | { kind: 'current' }
-  | { kind: 'newer'; layout: Layout }
+  /** Nothing was changed. */
+  | Extract<Layout, { kind: 'newer' | 'unknown' }>
   /** Aborted by the signal. A later call does the rest; until then no bridge starts. */
   | { kind: 'interrupted' };
 
@@ -92,9 +100,9 @@ export async function upgradeLayout(
   options: UpgradeOptions,
 ): Promise<UpgradeOutcome> {
   const { signal, onProgress = () => {} } = options;
-  const recorded = (await client.get(layoutKey(prefix))) ?? '';
+  const recorded = (await readRecorded(client, prefix)) ?? '';
   const layout = await readLayout(client, prefix);
-  if (layout.kind === 'newer') return { kind: 'newer', layout };
+  if (layout.kind === 'newer' || layout.kind === 'unknown') return layout;
   if (layout.kind === 'empty') await recordLayout(client, prefix);
   if (layout.kind === 'empty' || layout.kind === 'current') return { kind: 'current' };
   const from = layout.kind === 'older' ? layout.version : layout.from;

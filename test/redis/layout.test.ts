@@ -103,6 +103,45 @@ describe('the layout of the stored data', () => {
     expect(await upgradeLayout(slow, prefix, { signal })).toEqual({ kind: 'current' });
   });
 
+  test('is recorded before the first organization, and so is never taken for an older one', async () => {
+    const meanwhile = new Proxy(store, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (name !== 'scard') return value;
+        return async (...args: unknown[]): Promise<unknown> => {
+          await saveSettings(store, prefix, 'acme', defaultSettings);
+          return await (Reflect.apply(value as () => unknown, target, args) as Promise<unknown>);
+        };
+      },
+    });
+    expect(await readLayout(meanwhile, prefix)).toEqual({ kind: 'current' });
+  });
+
+  test.each(['banana', '', '2->', '-1'])(
+    'that no version has written, %j, is refused as it is',
+    async (text) => {
+      await store.set(`${prefix}layout`, text);
+      const refused = `layout ${JSON.stringify(text)}, which this version of Profile Bridge does not know: `;
+      await expect(start()).rejects.toThrow(refused);
+      expect(await runTool(env(), 'upgrade')).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(refused),
+      });
+      expect(await store.get(`${prefix}layout`)).toBe(text);
+    },
+  );
+
+  test.each(['layout', 'orgs'])(
+    'cannot be read from a key %s of the wrong type, which is named',
+    async (key) => {
+      await store.hset(`${prefix}${key}`, 'f', 'v');
+      for (const command of ['fsck', 'upgrade']) {
+        const err = expect.stringContaining(`remove the key ${prefix}${key}, which has the wrong type`);
+        expect(await runTool(env(), command)).toMatchObject({ code: 1, err });
+      }
+    },
+  );
+
   test('that is newer, or being upgraded, is refused at start, and by a service that is running', async () => {
     const bridge = await start();
     try {

@@ -34,7 +34,8 @@ async function upgrade(context: AdminContext, { json = false }: { json?: boolean
         `The stored data already has layout ${layoutVersion}.`,
       );
     case 'newer':
-      return problem(layoutFault(outcome.layout) ?? '');
+    case 'unknown':
+      return problem(layoutFault(outcome) ?? '');
     case 'interrupted':
       return {
         kind: 'interrupted',
