@@ -3,11 +3,16 @@ import { Redis } from 'ioredis';
 import { setInLayer } from '../../src/deprecation/policy/policy-edits.ts';
 import { changePolicy } from '../../src/deprecation/policy/policy-store.ts';
 import { createReleasers } from '../../src/lib/releasers.ts';
-import { reachStore } from '../../src/redis/connection/open.ts';
+import { createLog } from '../../src/log.ts';
+import { openStore, reachStore } from '../../src/redis/connection/open.ts';
+import { layoutKey, organizationBase } from '../../src/redis/keys.ts';
+import { layoutVersion } from '../../src/redis/layout.ts';
+import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 import { registerOrganization } from '../../src/redis/organizations.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
+import { until } from '../support/until.ts';
 
 let master: RedisProcess;
 let replica: RedisProcess;
@@ -61,6 +66,21 @@ test('with WRITE_REPLICAS an organization is registered, and a policy stored, on
     await expect(change).rejects.toThrow('NOREPLICAS');
   } finally {
     process.kill(replica.pid, 'SIGCONT');
+    await releasers.close();
+  }
+});
+
+test('with WRITE_REPLICAS nothing is written any more once a newer version has changed the layout', async () => {
+  const releasers = createReleasers();
+  const keyPrefix = 'taken-over:';
+  const { store } = await openStore({ ...bridge.config, keyPrefix }, releasers, createLog('error'));
+  const write = () => revokeApiKey(store, organizationBase(keyPrefix, 'acme'), 'k_1');
+  try {
+    expect(await write()).toBe('unknown');
+    await bridge.store.set(layoutKey(keyPrefix), `${layoutVersion + 1}`);
+    await until(() => store.status === 'end');
+    await expect(write()).rejects.toThrow('Connection is closed');
+  } finally {
     await releasers.close();
   }
 });

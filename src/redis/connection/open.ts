@@ -30,7 +30,7 @@ export async function openStore(
   log: Log,
 ): Promise<{ store: RedisClient; redisUrl: string }> {
   const opened = await connect(config, releasers, { log, ...config.redisTimeouts });
-  watchLayout(opened.store, config.keyPrefix, releasers, log);
+  watchLayout(opened, config.keyPrefix, releasers, log);
   return opened;
 }
 
@@ -44,44 +44,53 @@ export async function reachStore(
   return (await connect(config, releasers, { ...forTools, ...options })).store;
 }
 
+interface Opened {
+  store: RedisClient;
+  redisUrl: string;
+  /** The store's connection, and the one that waits for replicas. */
+  clients: readonly RedisClient[];
+}
+
 async function connect(
   { redisUrl, dataDir, allowEviction, redisSecrets, keyPrefix, writeReplicas }: StoreConfig,
   releasers: Releasers,
   { joins, anyLayout = false, ...options }: ConnectOptions & { joins?: boolean; anyLayout?: boolean },
-): Promise<{ store: RedisClient; redisUrl: string }> {
+): Promise<Opened> {
   let url = redisUrl;
   if (url === undefined) {
     const embedded = await openEmbedded({ dataDir, joins, log: options.log });
     releasers.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }
+  const clients: RedisClient[] = [];
   const open = async (at: string): Promise<RedisClient> => {
     const client = await connectRedis(at, { ...redisSecrets, ...options, allowEviction });
     releasers.onClose('Redis connection', () => closeRedis(client));
+    clients.push(client);
     return client;
   };
-  const client = await open(url);
-  await checkPermissions(client, keyPrefix);
-  const fault = anyLayout ? undefined : layoutFault(await readLayout(client, keyPrefix));
+  const store = await open(url);
+  await checkPermissions(store, keyPrefix);
+  const fault = anyLayout ? undefined : layoutFault(await readLayout(store, keyPrefix));
   if (fault !== undefined) throw new Error(fault);
   if (writeReplicas > 0) {
-    waitForReplicas(client, { connection: await open(url), count: writeReplicas });
+    waitForReplicas(store, { connection: await open(url), count: writeReplicas });
   }
-  return { store: client, redisUrl: url };
+  return { store, redisUrl: url, clients };
 }
 
 const layoutCheckMs = 3000;
 
 /** Stops using the store once a newer version has changed its layout, or begun to: every request is 503. */
-function watchLayout(client: RedisClient, prefix: string, releasers: Releasers, log: Log): void {
+function watchLayout({ store, clients }: Opened, prefix: string, releasers: Releasers, log: Log): void {
   const check = async (): Promise<void> => {
     // A store that is unavailable is reported elsewhere.
-    const layout = await readLayout(client, prefix).catch(() => undefined);
+    const layout = await readLayout(store, prefix).catch(() => undefined);
     // An empty store may have lost its data; the next write records the layout.
     const fault = layout === undefined || layout.kind === 'older' ? undefined : layoutFault(layout);
     if (fault === undefined) return;
     log.error('the store is no longer used', { reason: fault });
-    client.disconnect();
+    for (const client of clients) client.disconnect();
   };
   releasers.onClose('layout check', repeat(check, layoutCheckMs));
 }
