@@ -66,6 +66,8 @@ export const pendingRenamesKey = (base: string): string => `${base}renames`;
 export const claimsKey = (base: string): string => `${base}claims`;
 export const loadingKey = (base: string): string => `${base}loading`;
 
+/** What the keys of the cut-over begin with. */
+export const cutoverKeys = (base: string): string => `${base}cutover:`;
 export const comparisonsKey = (base: string): string => `${base}cutover:comparisons`;
 export const differingUsersKey = (base: string): string => `${base}cutover:differing`;
 export const unmappedKeysKey = (base: string): string => `${base}cutover:unmapped-keys`;

@@ -1,12 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisClient } from '../connection/client.ts';
 import { isKeysMoved, scanKeys } from '../connection/scan.ts';
 import {
   apiKeyKey,
   collectionKey,
+  cutoverKeys,
   loadingKey,
   namesBucketKey,
   organizationBase,
   organizationOf,
+  organizationsKey,
   profileKey,
   settingsKey,
 } from '../keys.ts';
@@ -74,6 +77,14 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
   }
 }
 
+/** The type of an organization's settings; `loading` where a migration has yet to store them. */
+async function stateOf(store: RedisClient, base: string): Promise<string> {
+  // Asked first: a load stores the settings when it ends.
+  const isLoading = (await store.exists(loadingKey(base))) === 1;
+  const type = await store.type(settingsKey(base));
+  return type === 'none' && isLoading ? 'loading' : type;
+}
+
 async function walk(
   store: RedisClient,
   prefix: string,
@@ -88,15 +99,19 @@ async function walk(
   const begin = async (id: string): Promise<Check | undefined> => {
     const base = organizationBase(prefix, id);
     const report = createReport(store, base, id, options);
-    const settings = settingsKey(base);
-    const type = await store.type(settings);
-    if (type === 'none' && (await store.exists(loadingKey(base))) === 1) loading.push(id);
-    else if (type === 'none') await report('settings-missing', `there are no settings: ${restoreSettings}`);
-    else if (type !== 'hash') {
-      await report('wrong-type', `"${settings}" is not a hash: remove it, then ${restoreSettings}`);
+    let state = await stateOf(store, base);
+    if (state === 'none') {
+      // An organization is registered a moment before its settings are stored.
+      await sleep(1000);
+      state = await stateOf(store, base);
     }
-    if (type !== 'hash') return undefined;
-    if (!registered.has(id)) {
+    if (state === 'loading') loading.push(id);
+    else if (state === 'none') await report('settings-missing', `there are no settings: ${restoreSettings}`);
+    else if (state !== 'hash') {
+      await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restoreSettings}`);
+    }
+    if (state !== 'hash') return undefined;
+    if ((await store.sismember(organizationsKey(prefix), id)) === 0) {
       await report('unregistered-organization', 'the organization is not in the registry', async () => {
         await registerOrganization(store, prefix, id);
         return true;
@@ -115,6 +130,8 @@ async function walk(
 
   const examine = async (key: string): Promise<void> => {
     const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
+    // Organizations that only the legacy service knows have these keys, too.
+    if (key.startsWith(cutoverKeys(base))) return;
     const check = await checkOf(base);
     if (check === undefined) return;
     for (const [start, checkKey] of [

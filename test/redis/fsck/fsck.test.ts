@@ -136,6 +136,48 @@ describe('fsck', () => {
     expect(await fsck(store, prefix, options)).toMatchObject(loadingAlone);
   });
 
+  test('finds nothing wrong with an organization that is created meanwhile', async () => {
+    const other = organizationBase(prefix, 'other');
+    const create = () => saveSettings(store, prefix, 'other', defaultSettings);
+    const smembers = jest.spyOn(store, 'smembers').mockImplementationOnce(async (key) => {
+      const read = await store.smembers(key);
+      await create();
+      return read;
+    });
+    expect((await check().finally(() => smembers.mockRestore())).faults).toEqual([]);
+
+    await store.unlink(`${other}settings`);
+    const original = store.type.bind(store);
+    const type = jest.spyOn(store, 'type').mockImplementation(async (key) => {
+      const read = await original(key);
+      if (String(key) === `${other}settings` && read === 'none') await create();
+      return read;
+    });
+    expect((await check().finally(() => type.mockRestore())).faults).toEqual([]);
+  });
+
+  test('finds nothing wrong with one whose load ends meanwhile', async () => {
+    const loaded = organizationBase(prefix, 'new');
+    await store.sadd(`${prefix}orgs`, 'new');
+    await store.set(`${loaded}loading`, 'run');
+    const original = store.type.bind(store);
+    const type = jest.spyOn(store, 'type').mockImplementation(async (key) => {
+      const read = await original(key);
+      if (String(key) === `${loaded}settings` && read === 'none') {
+        await store.hset(`${loaded}settings`, 'comparison', 'exact');
+        await store.unlink(`${loaded}loading`);
+      }
+      return read;
+    });
+    expect((await check().finally(() => type.mockRestore())).faults).toEqual([]);
+  });
+
+  test('finds nothing wrong with one that only the legacy service knows', async () => {
+    await store.sadd(`${prefix}cutover:organizations`, 'legacy');
+    await store.hset(`${organizationBase(prefix, 'legacy')}cutover:unmapped-keys`, hashApiKey('1'), '{}');
+    expect((await check()).faults).toEqual([]);
+  });
+
   test('ends early when it is aborted', async () => {
     const options = { repair: false, onFault: () => {}, signal: AbortSignal.abort() };
     expect(await fsck(store, prefix, options)).toEqual({ kind: 'interrupted' });
