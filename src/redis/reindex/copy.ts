@@ -25,6 +25,10 @@ const addDenied = script<[...Step, ...pairs: string[]], ['lapsed'] | ['added', c
   'reindex/denied',
 );
 
+const addDenylistWrites = script<[...Step, ...pairs: string[]], 'lapsed' | 'marked'>(
+  'reindex/denylist_writes',
+);
+
 /** A rebuild of one organization's name index in progress: see reindex.ts. */
 export interface Rebuild {
   store: RedisClient;
@@ -156,20 +160,11 @@ export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
 export async function copyDenylistWrites(rebuild: Rebuild): Promise<Stopped | undefined> {
   const { store, base, comparison, signal } = rebuild;
-  const key = denylistWritesKey(base);
   for await (const page of denylistWrites(store, base)) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
-    for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
-      const normalizedNames = chunk.map(([normalized]) => normalizedName(normalized, comparison));
-      const have = await store.hmget(key, ...normalizedNames);
-      const marks = new Map<string, number>();
-      for (const [position, normalized] of normalizedNames.entries()) {
-        const numbers = [have[position] ?? 0, chunk[position]?.[1] ?? 0, marks.get(normalized) ?? 0];
-        marks.set(normalized, Math.max(...numbers.map(Number)));
-      }
-      await store.hset(key, marks);
-    }
-    if ((await addNames(store, base, ...nextStep(rebuild)))[0] === 'lapsed') return { kind: 'lapsed' };
+    const pairs = page.flatMap(([normalized, epoch]) => [normalizedName(normalized, comparison), epoch]);
+    const reply = await addDenylistWrites(store, base, ...nextStep(rebuild), ...pairs);
+    if (reply === 'lapsed') return { kind: 'lapsed' };
   }
   return undefined;
 }

@@ -214,6 +214,24 @@ describe('changing how names are compared', () => {
     },
   );
 
+  test('lowers no mark of what was denied here, whatever call it waits beyond its lease at', async () => {
+    const lease = 1000;
+    const interrupted = async (call: number): Promise<boolean> => {
+      const base = await newOrganization();
+      const marks = `${base}denylist-writes`;
+      await store.hset(marks, 'Root', 0);
+      const tool = faulty(call, 'waits beyond its lease at', async () => {
+        await changeComparison(store, base, 'case-insensitive', { lease });
+        await store.hset(marks, 'root', 7);
+      });
+      await changeComparison(tool.store, base, 'case-insensitive', { lease });
+      if (tool.wasReached()) expect([call, await store.hget(marks, 'root')]).toEqual([call, '7']);
+      return tool.wasReached();
+    };
+    const reached = await Promise.all(Array.from({ length: 30 }, (_, call) => interrupted(call)));
+    expect([reached[10], reached.at(-1)]).toEqual([true, false]);
+  });
+
   test('changes nothing if an outside hand has removed names from the new index', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
