@@ -50,8 +50,8 @@ async function buckets(): Promise<{ size: number; encoding: unknown }[]> {
   );
 }
 
-describe('the index of names grows', () => {
-  test('by small buckets, each in the compact encoding, as names come in', async () => {
+describe('the index of names', () => {
+  test('grows by small buckets in the compact encoding, as names come in', async () => {
     expect(new Set(await claim(crowd(3000)))).toEqual(new Set(['put']));
     const found = await buckets();
     expect(found.reduce((sum, { size }) => sum + size, 0)).toBe(3000);
@@ -61,7 +61,7 @@ describe('the index of names grows', () => {
     expect(new Set(found.map(({ encoding }) => encoding))).toEqual(new Set(['listpack']));
   });
 
-  test('without losing a name or giving one to two users', async () => {
+  test('loses no name as it grows, and gives none to two users', async () => {
     await claim(crowd(1000));
     expect(new Set(await claim(crowd(1000).map(([user, name]) => [`other-${user}`, name])))).toEqual(
       new Set(['taken']),
@@ -73,7 +73,7 @@ describe('the index of names grows', () => {
     expect(await faults()).toEqual([]);
   });
 
-  test('whatever the names are', async () => {
+  test('gives every name to one user, whatever the names are', async () => {
     const anyName = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter(isName);
     const names = fc.uniqueArray(anyName, {
       selector: (name) => name.normalize('NFC'),
@@ -96,7 +96,7 @@ describe('the index of names grows', () => {
     );
   });
 
-  test('and is rebuilt with as many buckets, and none of the old ones', async () => {
+  test('is rebuilt with as many buckets, and the old ones are removed', async () => {
     await claim(crowd(1000));
     const before = await bucketCount();
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({ usernames: 1000 });
@@ -107,7 +107,7 @@ describe('the index of names grows', () => {
     expect(await claim([['late', 'PLAYER-999']])).toEqual(['taken']);
   });
 
-  test('and is repaired if the number of its buckets is lost', async () => {
+  test('is repaired if the number of its buckets is lost', async () => {
     await claim(crowd(500));
     await store.hdel(`${base}settings`, 'n0');
     expect(new Set(await faults())).toEqual(new Set(['username-not-indexed', 'index-entry-stale']));
@@ -117,7 +117,7 @@ describe('the index of names grows', () => {
     expect(new Set(await claim(crowd(500).map(([, name]) => ['late', name])))).toEqual(new Set(['taken']));
   });
 
-  test('and takes a name even if a key of another type is in the way of the next bucket', async () => {
+  test('takes a name even if a key of another type is in the way of the next bucket', async () => {
     await store.set(`${base}n0:1`, 'text');
     expect(new Set(await claim(crowd(200)))).toEqual(new Set(['put']));
     expect(await bucketCount()).toBe(1);

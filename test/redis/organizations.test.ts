@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { assert, property, string } from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
+import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
 import { freshPrefix } from '../support/redis.ts';
@@ -63,6 +64,12 @@ describe('the settings of an organization', () => {
 
   test('are undefined if the organization does not exist', async () => {
     expect(await findSettings(store, freshPrefix(), 'acme')).toBeUndefined();
+  });
+
+  test('are the defaults in what a write is checked against, as far as there are none', async () => {
+    const { settings } = await readWriteSnapshot(store, organizationBase(freshPrefix(), 'nobody'));
+    const unset = { pattern: undefined, objectImageUrlTemplate: undefined };
+    expect(settings).toEqual({ ...defaultSettings, ...unset });
   });
 });
 

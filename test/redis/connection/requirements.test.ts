@@ -30,7 +30,7 @@ test.each([
   { redis_version: '10.0.0' },
   { redis_version: '7.2.4', valkey_version: '7.2.5' },
   { redis_version: '7.2.4', valkey_version: '8.1.0' },
-])('newer ones serve: %j', (facts) => {
+])('a server of Redis 7.0, Valkey 7.2 or newer is accepted: %j', (facts) => {
   expect(checkRequirements(info({ ...good, ...facts }), 'redis://h', expected)).toBeUndefined();
 });
 
