@@ -79,7 +79,12 @@ function preparePlace(dataDir: string): Place {
   // The same folder by any path, so that all find the same socket.
   const folder = realpathSync(join(given, 'redis'));
   const socket = socketPath(folder);
-  return { dataDir: given, folder, socket, url: `unix://${encodeURI(socket)}` };
+  return {
+    dataDir: given,
+    folder,
+    socket,
+    url: `unix://${socket.split('/').map(encodeURIComponent).join('/')}`,
+  };
 }
 
 function writing(dataDir: string, work: () => void): void {

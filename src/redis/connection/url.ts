@@ -25,7 +25,7 @@ export type RedisAddress = {
 const forms =
   'redis://host:6379, rediss://host:6379, redis+sentinel://h1:26379,h2:26379/NAME, redis+cluster://h1:6379,h2:6379 or unix:///path';
 const shape =
-  /^(?<scheme>[a-z+]+):\/\/(?:(?<user>.*)@)?(?<hosts>[^@/?]*)(?<path>\/[^?]*)?(?:\?(?<query>.*))?$/i;
+  /^(?<scheme>[a-z+]+):\/\/(?:(?<user>(?:(?!\?sentinel).)*)@)?(?<hosts>[^@/?]*)(?<path>\/[^?]*)?(?:\?(?<query>.*))?$/i;
 
 /**
  * Reads a REDIS_URL: one of `forms`, with an optional `user:password@`; the sentinels' own credentials are
@@ -39,6 +39,7 @@ export function parseRedisUrl(url: string): RedisAddress {
   const path = decode(parts['path'] ?? '');
   const display = `${scheme}://${hosts}${parts['path'] ?? ''}`;
   const base = { display, ...credentials(parts['user']) };
+  const query = readQuery(parts['query'], scheme.endsWith('+sentinel') ? sentinelParameters : [], display);
   if (scheme === 'unix') {
     if (hosts === '' && path !== '') return { ...base, kind: 'socket', path };
     throw new Error(`REDIS_URL ${display}: write a socket as unix:///absolute/path`);
@@ -54,10 +55,7 @@ export function parseRedisUrl(url: string): RedisAddress {
     if (name === '' || name.includes('/')) {
       throw new Error(`REDIS_URL ${display} lacks the master's name: write ${scheme}://${hosts}/NAME`);
     }
-    const query = new URLSearchParams(parts['query']);
-    const sentinelUsername = query.get('sentinelUsername') ?? undefined;
-    const sentinelPassword = query.get('sentinelPassword') ?? undefined;
-    return { ...base, kind: mode, tls, nodes, name, sentinelUsername, sentinelPassword };
+    return { ...base, kind: mode, tls, nodes, name, ...query };
   }
   if (mode === 'cluster') {
     refuseDatabase(path, display);
@@ -71,6 +69,20 @@ export function parseRedisUrl(url: string): RedisAddress {
   }
   refuseDatabase(path, display);
   return { ...base, kind: 'single', tls, at };
+}
+
+const sentinelParameters = ['sentinelUsername', 'sentinelPassword'];
+
+/** The parameters after the question mark; throws an Error for one that is not among these. */
+function readQuery(text = '', known: readonly string[], display: string): Record<string, string> {
+  const pairs = text.split('&').filter(Boolean);
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];
+      if (known.includes(name)) return [name, decode(value)];
+      throw new Error(`REDIS_URL ${display} has "?${name}", which is not supported: remove it`);
+    }),
+  );
 }
 
 function credentials(text = ''): Pick<RedisAddress, 'username' | 'password'> {

@@ -106,7 +106,7 @@ describe('the embedded Redis', () => {
   });
 
   test('keeps its data when closed, and its process ends', async () => {
-    const dataDir = folder('a folder with "quotes" and spaces');
+    const dataDir = folder('a folder with "quotes", spaces, @, ?, # and %20');
     const first = await openEmbedded({ dataDir });
     const client = await open(first.url);
     await client.set('k', 'v');
