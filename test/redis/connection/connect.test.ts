@@ -268,6 +268,20 @@ describe('a store that the bridge cannot use', () => {
     await expect(connectRedis(replica.url)).rejects.toThrow(`its master (127.0.0.1:${master.port})`);
   });
 
+  test('because it is no cluster is refused, naming the right URL', async () => {
+    const { port } = await redis();
+    await expect(connectRedis(`redis+cluster://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
+      /no node of a cluster: write redis:\/\//,
+    );
+  });
+
+  test("because its sentinels do not know the master's name is refused, with the remedy", async () => {
+    const { port } = await startSentinel((await redis()).port);
+    await expect(
+      connectRedis(`redis+sentinel://127.0.0.1:${port}/nobody`, { startTimeout: 300 }),
+    ).rejects.toThrow(/cannot be used \(.*No such master.*\): let REDIS_URL end with the master's name/);
+  });
+
   test('because it is a sentinel is refused, naming the right URL', async () => {
     const sentinel = await startSentinel((await redis()).port);
     await expect(connectRedis(sentinel.url)).rejects.toThrow(/write REDIS_URL as redis\+sentinel:/);
