@@ -27,9 +27,11 @@ export interface ConnectOptions extends Partial<ClientOptions> {
 export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
   const address = parseRedisUrl(url);
   const client = createClient(address, { ...options, commandTimeout: options.commandTimeout ?? 1500 });
+  const { startTimeout = 5000 } = options;
+  const end = performance.now() + startTimeout;
   try {
-    await untilReady(client, options.startTimeout ?? 5000);
-    await inspect(client, address, options);
+    await untilReady(client, startTimeout);
+    await untilInspected(client, address, options, end);
   } catch (error) {
     client.disconnect();
     throw error instanceof UnsupportedStoreError ? error : unreachable(address, error);
@@ -86,7 +88,7 @@ function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
     });
     client.on('error', (error: Error) => {
       last = error;
-      if (!refusedCredentials.test(error.message)) return;
+      if (!refusedCredentials.test(deepest(error).message)) return;
       clearTimeout(deadline);
       reject(error);
     });
@@ -104,6 +106,24 @@ async function isLoading(client: RedisClient): Promise<boolean> {
 
 class UnsupportedStoreError extends Error {}
 
+/** A cluster is ready before each of its masters is; one that is away may have a replica that takes over. */
+async function untilInspected(
+  client: RedisClient,
+  address: RedisAddress,
+  options: ConnectOptions,
+  end: number,
+): Promise<void> {
+  for (;;) {
+    try {
+      return await inspect(client, address, options);
+    } catch (error) {
+      const mayEnd = isStoreUnavailable(error) && !refusedCredentials.test((error as Error).message);
+      if (!mayEnd || performance.now() > end) throw error;
+      await sleep(100);
+    }
+  }
+}
+
 /** Throws an UnsupportedStoreError where a master cannot serve the bridge. */
 async function inspect(
   client: RedisClient,
@@ -111,9 +131,11 @@ async function inspect(
   { allowEviction = false, log }: ConnectOptions,
 ): Promise<void> {
   const cluster = client instanceof Cluster;
-  for (const node of mastersOf(client)) {
-    const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
-    const info = await node.info();
+  const masters = mastersOf(client).map(async (node) => ({
+    where: cluster ? `${node.options.host}:${node.options.port}` : address.display,
+    info: await node.info(),
+  }));
+  for (const { where, info } of await Promise.all(masters)) {
     const obstacle = checkRequirements(info, `Redis at ${where}`, { cluster, allowEviction });
     if (obstacle !== undefined) throw new UnsupportedStoreError(obstacle);
     if (infoField(info, 'aof_enabled') === '0') {
@@ -125,9 +147,13 @@ async function inspect(
   }
 }
 
+/** Of a cluster, the error of the node that was asked last. */
+function deepest(error: unknown): NodeJS.ErrnoException {
+  return (error as { lastNodeError?: NodeJS.ErrnoException }).lastNodeError ?? (error as Error);
+}
+
 function unreachable({ display }: RedisAddress, cause: unknown): Error {
-  const deepest = (cause as { lastNodeError?: unknown }).lastNodeError ?? cause;
-  const { message, code } = deepest as NodeJS.ErrnoException;
+  const { message, code } = deepest(cause);
   // An AggregateError, of several addresses tried, has a code only.
   const reason = message === '' ? (code ?? 'no answer') : message;
   const remedy = remedies.find(([pattern]) => pattern.test(`${code ?? ''} ${reason}`))?.[1];

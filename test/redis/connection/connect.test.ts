@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
+import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis/connection/connect.ts';
@@ -365,6 +366,25 @@ describe('a cluster', () => {
     expect(first.every((served, n) => served === 'unavailable' || served === keys[n])).toBe(true);
   });
 
+  test('is waited for at start while a replica takes over', async () => {
+    const cluster = await startCluster({ replicas: true });
+    opened.push(cluster.stop);
+    process.kill(cluster.masters[1]?.pid ?? 0, 'SIGKILL');
+    const client = await open(cluster.url, { startTimeout: 60_000 });
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  test('whose password is wrong is refused at once, with the remedy', async () => {
+    const cluster = await startCluster();
+    opened.push(cluster.stop);
+    const direct = cluster.masters.map(({ url }) => new Redis(url));
+    await Promise.all(direct.map((node) => node.config('SET', 'requirepass', 'right')));
+    for (const node of direct) node.disconnect();
+    const attempt = await refusal(connectRedis(cluster.url.replace('//', '//:wrong@')));
+    expect(String(attempt.error)).toMatch(/WRONGPASS.*correct the user or password in REDIS_URL/);
+    expect(attempt.milliseconds).toBeLessThan(1000);
+  });
+
   test('serves everything again once a replica has taken over', async () => {
     const cluster = await startCluster({ replicas: true });
     opened.push(cluster.stop);
@@ -413,7 +433,7 @@ describe('a cluster', () => {
     const cluster = await startCluster();
     opened.push(cluster.stop);
     const evicting = cluster.masters[2];
-    const direct = await import('ioredis').then(({ Redis }) => new Redis(evicting?.url ?? ''));
+    const direct = new Redis(evicting?.url ?? '');
     await direct.config('SET', 'maxmemory-policy', 'volatile-lru');
     direct.disconnect();
     await expect(connectRedis(cluster.url)).rejects.toThrow(`Redis at 127.0.0.1:${evicting?.port} may throw`);
