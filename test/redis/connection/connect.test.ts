@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,6 +7,7 @@ import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis/connection/connect.ts';
+import { describeWithOpenssl, makeCertificate } from '../../support/servers/certificate.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
@@ -75,26 +75,6 @@ describe('a store that serves', () => {
     expect(await client.ping()).toBe('PONG');
   });
 
-  test('is reached over TLS with a private authority and a client certificate', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'pb-'));
-    opened.push(() => rmSync(dir, { recursive: true }));
-    const cert = join(dir, 'cert.pem');
-    const key = join(dir, 'key.pem');
-    const request = `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 -keyout ${key} -out ${cert}`;
-    execFileSync('sh', ['-c', request], { stdio: 'ignore' });
-    const port = await unusedPort();
-    const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert];
-    await redis('--tls-port', String(port), ...files);
-    const pem = readFileSync(cert, 'utf8');
-    const client = await open(`rediss://127.0.0.1:${port}`, {
-      tls: { ca: pem, cert: pem, key: readFileSync(key, 'utf8') },
-    });
-    expect(await client.ping()).toBe('PONG');
-    await expect(connectRedis(`rediss://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
-      /self-signed certificate.*set REDIS_CA_FILE/,
-    );
-  });
-
   test('is given up after the start timeout where no connection can be begun, such as with an unusable key', async () => {
     await expect(
       connectRedis('rediss://127.0.0.1:1', { tls: { key: 'no key' }, startTimeout: 300 }),
@@ -116,6 +96,25 @@ describe('a store that serves', () => {
     await closeRedis(client);
     await closeRedis(client);
     expect(isStoreUnavailable((await refusal(client.ping())).error)).toBe(true);
+  });
+});
+
+describeWithOpenssl('a store behind TLS', () => {
+  test('is reached with a private authority and a client certificate', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'pb-'));
+    opened.push(() => rmSync(dir, { recursive: true }));
+    const { cert, key } = makeCertificate(dir);
+    const port = await unusedPort();
+    const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert];
+    await redis('--tls-port', String(port), ...files);
+    const pem = readFileSync(cert, 'utf8');
+    const client = await open(`rediss://127.0.0.1:${port}`, {
+      tls: { ca: pem, cert: pem, key: readFileSync(key, 'utf8') },
+    });
+    expect(await client.ping()).toBe('PONG');
+    await expect(connectRedis(`rediss://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
+      /self-signed certificate.*set REDIS_CA_FILE/,
+    );
   });
 });
 
