@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { request } from 'node:http';
-import { Cluster } from 'ioredis';
 import { GenericContainer, Wait } from 'testcontainers';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { startCluster } from '../servers/redis-cluster.ts';
 import { runPrefix, startRedis } from '../redis.ts';
 import { openTestStore } from '../store.ts';
@@ -101,10 +101,8 @@ async function dockerLacks(image: string, host = 'unix:///var/run/docker.sock'):
 /** A Redis that outlives the run is left as it was found. */
 async function removeKeys(url: string): Promise<void> {
   const client = await openTestStore(url);
-  for (const node of client instanceof Cluster ? client.nodes('master') : [client]) {
-    for await (const keys of node.scanStream({ match: `${runPrefix()}*`, count: 1000 })) {
-      await Promise.all((keys as string[]).map((key) => node.unlink(key)));
-    }
+  for await (const keys of scanKeys(client, runPrefix())) {
+    await Promise.all(keys.map((key) => client.unlink(key)));
   }
   await closeRedis(client);
 }
