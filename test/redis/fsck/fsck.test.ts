@@ -460,6 +460,14 @@ describe('organizations', () => {
     expect((await check()).kinds.filter((kind) => kind === 'wrong-type')).toHaveLength(4);
   });
 
+  test('have all unreferenced files with a time in the future repaired, however many they are', async () => {
+    const files = Array.from({ length: 2500 }, (_, n) => [9e15, `${n}.png`] as const);
+    await store.zadd(`${base}media`, ...files.flat());
+    expect((await check()).kinds).toHaveLength(2500);
+    expect(await check(true)).toMatchObject({ remaining: 0 });
+    expect((await check()).faults).toEqual([]);
+  });
+
   test.each([
     'stage',
     'stage-owner',
