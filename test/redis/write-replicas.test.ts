@@ -70,6 +70,15 @@ test('with WRITE_REPLICAS an organization is registered, and a policy stored, on
   }
 });
 
+test('with WRITE_REPLICAS a warning about the store is logged once', async () => {
+  const releasers = createReleasers();
+  const warnings: string[] = [];
+  const log = { warn: (message: string) => warnings.push(message) } as never;
+  await openStore(bridge.config, releasers, log);
+  await releasers.close();
+  expect(warnings).toEqual([expect.stringContaining('no append-only file')]);
+});
+
 test('with WRITE_REPLICAS nothing is written any more once a newer version has changed the layout', async () => {
   const releasers = createReleasers();
   const keyPrefix = 'taken-over:';

@@ -7,7 +7,7 @@ import { parseRedisUrl, type RedisAddress } from './url.ts';
 
 export interface ConnectOptions extends Partial<ClientOptions> {
   /** Gets an entry when the store is lost, and one when it is back. */
-  log?: Log;
+  log?: Log | undefined;
   /** Accept a store that may evict keys. */
   allowEviction?: boolean;
   /** How long to wait at start for a store that is unavailable or still loading, in ms. Default 5000. */

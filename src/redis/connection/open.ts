@@ -54,27 +54,27 @@ interface Opened {
 async function connect(
   { redisUrl, dataDir, allowEviction, redisSecrets, keyPrefix, writeReplicas }: StoreConfig,
   releasers: Releasers,
-  { joins, anyLayout = false, ...options }: ConnectOptions & { joins?: boolean; anyLayout?: boolean },
+  { joins, anyLayout = false, log, ...options }: ConnectOptions & { joins?: boolean; anyLayout?: boolean },
 ): Promise<Opened> {
   let url = redisUrl;
   if (url === undefined) {
-    const embedded = await openEmbedded({ dataDir, joins, log: options.log });
+    const embedded = await openEmbedded({ dataDir, joins, log });
     releasers.onClose('embedded Redis', embedded.close);
     url = embedded.url;
   }
   const clients: RedisClient[] = [];
-  const open = async (at: string): Promise<RedisClient> => {
-    const client = await connectRedis(at, { ...redisSecrets, ...options, allowEviction });
+  const open = async (to?: Log): Promise<RedisClient> => {
+    const client = await connectRedis(url, { ...redisSecrets, ...options, allowEviction, log: to });
     releasers.onClose('Redis connection', () => closeRedis(client));
     clients.push(client);
     return client;
   };
-  const store = await open(url);
+  const store = await open(log);
   await checkPermissions(store, keyPrefix);
   const fault = anyLayout ? undefined : layoutFault(await readLayout(store, keyPrefix));
   if (fault !== undefined) throw new Error(fault);
   if (writeReplicas > 0) {
-    waitForReplicas(store, { connection: await open(url), count: writeReplicas });
+    waitForReplicas(store, { connection: await open(), count: writeReplicas });
   }
   return { store, redisUrl: url, clients };
 }
