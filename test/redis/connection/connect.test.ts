@@ -268,6 +268,14 @@ describe('a store that the bridge cannot use', () => {
     await expect(connectRedis(replica.url)).rejects.toThrow(`its master (127.0.0.1:${master.port})`);
   });
 
+  test('because it has no connection to spare is refused, with the remedy', async () => {
+    const { url } = await redis('--maxclients', '1');
+    await open(url);
+    await expect(connectRedis(url, { startTimeout: 300 })).rejects.toThrow(
+      /max number of clients reached\): raise its maxclients/,
+    );
+  });
+
   test('because it is no cluster is refused, naming the right URL', async () => {
     const { port } = await redis();
     await expect(connectRedis(`redis+cluster://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
