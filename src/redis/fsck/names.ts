@@ -117,19 +117,37 @@ export async function checkBucket(check: Check, number: string): Promise<void> {
   }
 }
 
-async function checkEntry(check: Check, number: string, normalized: string, user: string): Promise<void> {
+async function checkEntry(check: Check, number: string, normalized: string, found: string): Promise<void> {
+  const { store, base, snapshot } = check;
+  const key = namesBucketKey(base, snapshot.index, number);
+  let user: string | null = found;
+  for (let attempt = 1; attempt <= attempts && user !== null; attempt++) {
+    if ((await checkHolder(check, number, normalized, user)) === 'settled') return;
+    // Changed meanwhile, perhaps since this very check has added names and the index has grown: it is looked at again.
+    Object.assign(check, await readNaming(store, base));
+    // Where the whole generation has been replaced, the profiles are compared with the next one.
+    if (check.snapshot.index !== snapshot.index) return;
+    user = (await ofRightType(store.hget(key, normalized))) ?? null;
+  }
+}
+
+async function checkHolder(
+  check: Check,
+  number: string,
+  normalized: string,
+  user: string,
+): Promise<'settled' | 'changed'> {
   const { store, base, snapshot, buckets, report } = check;
   const { index } = snapshot;
   const username = (await ofRightType(store.hget(profileKey(base, user), 'u'))) ?? null;
   const isTheirs = username !== null && normalizedName(username, snapshot.settings.comparison) === normalized;
-  if (isTheirs && numberOfBucket(check, normalized) === Number(number)) return;
+  if (isTheirs && numberOfBucket(check, normalized) === Number(number)) return 'settled';
   const key = namesBucketKey(base, index, number);
   const instead = username === null ? 'has no username' : `is ${quote(username)}`;
   const detail = isTheirs
     ? `the index has ${quote(normalized)} in bucket ${number}, where no lookup finds it`
     : `the index gives ${quote(normalized)} to user ${quote(user)}, who ${instead}`;
-  // Where the whole generation has been replaced, the profiles are compared with the next one.
-  await report('index-entry-stale', detail, {
+  const reported = await report('index-entry-stale', detail, {
     generation: index,
     expect: [
       [user, 'hget', key, normalized],
@@ -139,6 +157,7 @@ async function checkEntry(check: Check, number: string, normalized: string, user
     ],
     commands: [['hdel', key, normalized]],
   });
+  return reported === 'reported' ? 'settled' : 'changed';
 }
 
 /** There may be more buckets by now: `report` confirms what was seen. */
