@@ -1,3 +1,4 @@
+import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import { organizationBase, replayListingKey, replayWaitingKey } from './keys.ts';
@@ -25,19 +26,17 @@ export function createReplayListings(store: RedisClient, prefix: string) {
 
   return {
     /** The listing under which something may be queued. */
-    of: (organizationId: string): Listing => {
-      const found = known.get(organizationId);
-      if (found !== undefined) return found;
-      const listing: Listing = {
-        number: '',
-        renew: async (number) => {
-          await list(organizationId, number);
-          listing.number = number;
-        },
-      };
-      known.set(organizationId, listing);
-      return listing;
-    },
+    of: (organizationId: string): Listing =>
+      getOrInsert(known, organizationId, () => {
+        const listing: Listing = {
+          number: '',
+          renew: async (number) => {
+            await list(organizationId, number);
+            listing.number = number;
+          },
+        };
+        return listing;
+      }),
     /** All organizations in which something waits; there may be others among them. */
     all: () => store.zrange(key, '0', '-1'),
     /** Takes an organization off the list, unless something waits; whether it did. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import type { RedisClient } from './client.ts';
 import { readScript, type Source } from './script-source.ts';
 
@@ -18,11 +19,7 @@ export function script<Arguments extends unknown[], Reply>(file: string): Script
   const assemble = readScript(file);
   const defined = new WeakMap<RedisClient, RunScript>();
   return (client, key, ...rest) => {
-    let run = defined.get(client);
-    if (run === undefined) {
-      run = define(client, assemble());
-      defined.set(client, run);
-    }
+    const run = getOrInsert(defined, client, () => define(client, assemble()));
     // The client writes numbers as text.
     return run(key, rest as string[]) as Promise<Reply>;
   };
@@ -102,11 +99,7 @@ const gatherers = new WeakMap<RedisClient, () => void>();
  * promises, sends all of a turn at once, and nothing while a batch is unanswered. A cluster has its own connections.
  */
 function gathererOf(client: RedisClient): () => void {
-  const known = gatherers.get(client);
-  if (known !== undefined) return known;
-  const gather = client instanceof Redis ? createGatherer(client) : () => {};
-  gatherers.set(client, gather);
-  return gather;
+  return getOrInsert(gatherers, client, () => (client instanceof Redis ? createGatherer(client) : () => {}));
 }
 
 function createGatherer(client: Redis): () => void {

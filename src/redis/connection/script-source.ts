@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 
 /** A script as it is sent to Redis, and how to call it. */
 export interface Source {
@@ -46,8 +47,7 @@ function includes(text: string, seen: Set<string>): string[] {
   for (const name of directive(text, 'include')?.split(' ') ?? []) {
     if (seen.has(name)) continue;
     seen.add(name);
-    const part = partsRead.get(name) ?? readLua(`lib/${name}`);
-    partsRead.set(name, part);
+    const part = getOrInsert(partsRead, name, () => readLua(`lib/${name}`));
     parts.push(...includes(part, seen), part);
   }
   return parts;

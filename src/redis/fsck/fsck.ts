@@ -14,6 +14,7 @@ import {
   settingsKey,
 } from '../keys.ts';
 import { listOrganizations, organizationExists, registerOrganization } from '../organizations.ts';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
 import { createReport, noCounts, readNaming, type Check, type Counts, type Fault } from './check.ts';
@@ -121,12 +122,11 @@ async function walk(
     return (await checkOrganization(check)) ? check : undefined;
   };
 
-  const checkOf = (base: string): Promise<Check | undefined> => {
-    const id = organizationOf(prefix, base);
-    const check = checks.get(base) ?? (id === undefined ? Promise.resolve(undefined) : begin(id));
-    checks.set(base, check);
-    return check;
-  };
+  const checkOf = (base: string): Promise<Check | undefined> =>
+    getOrInsert(checks, base, async () => {
+      const id = organizationOf(prefix, base);
+      return id === undefined ? undefined : await begin(id);
+    });
 
   const examine = async (key: string): Promise<void> => {
     const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
