@@ -48,6 +48,7 @@ export const settingsKey = (base: string): string => `${base}settings`;
 export const auditKey = (base: string): string => `${base}audit`;
 export const apiKeyKey = (base: string, sha256: string): string => `${base}key:${sha256}`;
 export const apiKeyIdsKey = (base: string): string => `${base}keys`;
+export const requestCountKey = (base: string, keyId: string): string => `${base}rate:${keyId}`;
 export const objectsKey = (base: string): string => `${base}objects`;
 export const collectionKey = (base: string, userId: string): string => `${base}c:${userId}`;
 export const unreferencedPicturesKey = (base: string): string => `${base}media`;

@@ -7,7 +7,7 @@ import {
   type RateLimiterAbstract,
 } from 'rate-limiter-flexible';
 import { ProblemError } from '../../contract/problems.ts';
-import { authFailuresKey } from '../../redis/keys.ts';
+import { authFailuresKey, requestCountKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** The number of requests allowed in a number of seconds. */
@@ -23,7 +23,7 @@ export type Limiter = (response: Response, base: string, keyId: string) => Promi
 export function createLimiter(store: RedisClient, limit: RateLimit): Limiter {
   const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
   const count = countWith(new RateLimiterRedis(inRedis(store, limit)), 'key', limit, detail);
-  return async (response, base, keyId) => await count(response, `${base}rate:${keyId}`);
+  return async (response, base, keyId) => await count(response, requestCountKey(base, keyId));
 }
 
 /** Counts a failed authentication from a client address; throws a 429 `rate-limited` if it is above the limit. */
