@@ -28,9 +28,10 @@ export const organizationBase = (prefix: string, organizationId: string): string
 
 /** The organization whose keys begin with this; undefined if there is none. */
 export function organizationOf(prefix: string, base: string): string | undefined {
-  const encoded = /^\{([^{}]*)\}:$/.exec(base.slice(prefix.length))?.[1];
+  const [, encoded] = /^\{([^{}]+)\}:$/.exec(base.slice(prefix.length)) ?? [];
+  if (encoded === undefined) return undefined;
   try {
-    const id = decodeURIComponent(encoded ?? '');
+    const id = decodeURIComponent(encoded);
     return organizationBase(prefix, id) === base ? id : undefined;
   } catch {
     return undefined;

@@ -178,6 +178,13 @@ describe('fsck', () => {
     expect((await check()).faults).toEqual([]);
   });
 
+  test('leaves alone what belongs to no organization', async () => {
+    for (const key of ['{', '{}:', '{}:p:eve', '{a b}:p:eve', '{%zz}:p:eve', '{acme']) {
+      await store.hset(prefix + key, 'u', 'Eve', 't', '1');
+    }
+    expect((await check(true)).faults).toEqual([]);
+  });
+
   test('ends early when it is aborted', async () => {
     const options = { repair: false, onFault: () => {}, signal: AbortSignal.abort() };
     expect(await fsck(store, prefix, options)).toEqual({ kind: 'interrupted' });
