@@ -16,7 +16,8 @@ take_lock() {
     flock -w "$1" 9
   else
     perl -e 'use Fcntl ":flock"; my $seconds = shift; alarm $seconds;
-      open(my $lock, ">&=", 9) && flock($lock, LOCK_EX | ($seconds ? 0 : LOCK_NB)) or exit 1' "$1"
+      open(my $lock, ">&=", 9) or exit 1;
+      flock($lock, LOCK_EX | ($seconds ? 0 : LOCK_NB)) or exit 1' "$1"
   fi
 }
 

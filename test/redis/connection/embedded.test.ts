@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -64,9 +64,22 @@ function runBridge(dataDir: string, env: NodeJS.ProcessEnv = process.env) {
   return bridge;
 }
 
+const hasProgram = (name: string): boolean => spawnSync('which', [name]).status === 0;
+
+/** A PATH with nothing but these programs. */
+function pathOf(...programs: string[]): string {
+  const bin = folder('bin');
+  mkdirSync(bin);
+  for (const name of programs) symlinkSync(execFileSync('which', [name]).toString().trim(), join(bin, name));
+  return bin;
+}
+
 /** One that has opened its Redis, at `url`. */
-async function spawnBridge(dataDir: string): Promise<{ bridge: ChildProcess; url: string }> {
-  const bridge = runBridge(dataDir);
+async function spawnBridge(
+  dataDir: string,
+  env?: NodeJS.ProcessEnv,
+): Promise<{ bridge: ChildProcess; url: string }> {
+  const bridge = runBridge(dataDir, env);
   const [line] = (await once(bridge.stdout, 'data')) as [Buffer];
   return { bridge, url: line.toString().trim() };
 }
@@ -208,6 +221,26 @@ describe('the embedded Redis', () => {
     expect(await (await open(url)).ping()).toBe('PONG');
   });
 
+  (hasProgram('perl') ? test : test.skip)(
+    'is locked by perl where there is no flock, as on macOS',
+    async () => {
+      const dataDir = folder();
+      const server = hasProgram('redis-server') ? 'redis-server' : 'valkey-server';
+      const env = { ...process.env, PATH: pathOf('sh', 'perl', server) };
+      const { bridge, url } = await spawnBridge(dataDir, env);
+      const client = await open(url);
+      await client.set('k', 'v');
+      client.disconnect();
+      const second = runBridge(dataDir, env);
+      expect(String((await once(second.stdout, 'data'))[0])).toContain(
+        `is in use by process ${bridge.pid}: `,
+      );
+      bridge.kill('SIGKILL');
+      const next = await spawnBridge(dataDir, env);
+      expect(await (await open(next.url)).get('k')).toBe('v');
+    },
+  );
+
   test('is used by one of two bridges that start together', async () => {
     const dataDir = folder();
     const starts = await Promise.allSettled([openEmbedded({ dataDir }), openEmbedded({ dataDir })]);
@@ -270,11 +303,7 @@ describe("an operator's tool", () => {
 
 describe('a start that cannot succeed', () => {
   test('because there is no server on the PATH names the remedy', async () => {
-    const bin = folder('bin');
-    mkdirSync(bin);
-    for (const name of ['sh', 'flock'])
-      symlinkSync(execFileSync('which', [name]).toString().trim(), join(bin, name));
-    const bridge = runBridge(folder(), { ...process.env, PATH: bin });
+    const bridge = runBridge(folder(), { ...process.env, PATH: pathOf('sh') });
     const [line] = (await once(bridge.stdout, 'data')) as [Buffer];
     expect(line.toString()).toBe(
       'no redis-server or valkey-server on the PATH: run `npm run redis:install`, or set REDIS_URL\n',
