@@ -10,19 +10,17 @@ exec 2>>"$folder/redis.log"
 trap '' HUP INT TERM
 redis=$(command -v redis-server || command -v valkey-server) || exit 127
 
-# Takes the lock on descriptor 9, waiting for it at most so many seconds.
+# Takes the lock on descriptor 9, unless another process has it. The flock of BusyBox has no -w; macOS has none at all.
 take_lock() {
   if command -v flock >/dev/null; then
-    flock -w "$1" 9
+    flock -n 9
   else
-    perl -e 'use Fcntl ":flock"; my $seconds = shift; alarm $seconds;
-      open(my $lock, ">&=", 9) or exit 1;
-      flock($lock, LOCK_EX | ($seconds ? 0 : LOCK_NB)) or exit 1' "$1"
+    perl -e 'use Fcntl ":flock"; open(my $lock, ">&=", 9) or exit 1; flock($lock, LOCK_EX | LOCK_NB) or exit 1'
   fi
 }
 
 exec 9>>"$folder/lock"
-take_lock 0 || exit 75
+take_lock || exit 75
 echo "$PPID" >"$folder/lock"
 
 "$redis" --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$folder" --daemonize no \
@@ -39,9 +37,15 @@ exec 3<&0
   exec >/dev/null 9>>"$folder/lock"
   while read -r _; do :; done
   # Signals are sent only while the lock is held: afterwards the PID may belong to another process.
-  take_lock 0 && exit
+  take_lock && exit
   kill -TERM "$server"
-  take_lock 10 || kill -KILL "$server"
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    sleep 1
+    # A server that was started since then may have the lock.
+    take_lock && exit
+    kill -0 "$server" 2>/dev/null || exit
+  done
+  kill -KILL "$server"
 ) <&3 &
 watcher=$!
 exec 3<&- </dev/null

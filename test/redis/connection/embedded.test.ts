@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -72,6 +73,13 @@ function pathOf(...programs: string[]): string {
   mkdirSync(bin);
   for (const name of programs) symlinkSync(execFileSync('which', [name]).toString().trim(), join(bin, name));
   return bin;
+}
+
+/** Makes it the flock of BusyBox, which cannot wait for a limited time. */
+function refuseWaiting(flock: string): void {
+  const real = readlinkSync(flock);
+  rmSync(flock);
+  writeFileSync(flock, `#!/bin/sh\n[ "$1" != -w ] && exec ${real} "$@"\n`, { mode: 0o755 });
 }
 
 /** One that has opened its Redis, at `url`. */
@@ -221,25 +229,28 @@ describe('the embedded Redis', () => {
     expect(await (await open(url)).ping()).toBe('PONG');
   });
 
-  (hasProgram('perl') ? test : test.skip)(
-    'is locked by perl where there is no flock, as on macOS',
-    async () => {
-      const dataDir = folder();
-      const server = hasProgram('redis-server') ? 'redis-server' : 'valkey-server';
-      const env = { ...process.env, PATH: pathOf('sh', 'perl', server) };
-      const { bridge, url } = await spawnBridge(dataDir, env);
-      const client = await open(url);
-      await client.set('k', 'v');
-      client.disconnect();
-      const second = runBridge(dataDir, env);
-      expect(String((await once(second.stdout, 'data'))[0])).toContain(
-        `is in use by process ${bridge.pid}: `,
-      );
-      bridge.kill('SIGKILL');
-      const next = await spawnBridge(dataDir, env);
-      expect(await (await open(next.url)).get('k')).toBe('v');
-    },
-  );
+  test.each(
+    [
+      ['the flock of BusyBox', 'flock'],
+      ['perl where there is no flock, as on macOS', 'perl'],
+    ].filter(([, locker = '']) => hasProgram(locker)),
+  )('is locked by %s', async (_, locker = '') => {
+    const dataDir = folder();
+    const server = hasProgram('redis-server') ? 'redis-server' : 'valkey-server';
+    const bin = pathOf('sh', 'sleep', locker, server);
+    if (locker === 'flock') refuseWaiting(join(bin, locker));
+    const env = { ...process.env, PATH: bin };
+    const { bridge, url } = await spawnBridge(dataDir, env);
+    const client = await open(url);
+    await client.set('k', 'v');
+    client.disconnect();
+    const second = runBridge(dataDir, env);
+    const [line] = (await once(second.stdout, 'data')) as [Buffer];
+    expect(line.toString()).toContain(`is in use by process ${bridge.pid}: `);
+    bridge.kill('SIGKILL');
+    const next = await spawnBridge(dataDir, env);
+    expect(await (await open(next.url)).get('k')).toBe('v');
+  });
 
   test('is used by one of two bridges that start together', async () => {
     const dataDir = folder();
