@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from '../src/config.ts';
+import { describeWithOpenssl } from './support/servers/certificate.ts';
 
 test('an empty environment is valid', () => {
   expect(readConfig({})).toMatchObject({
@@ -207,7 +208,7 @@ describe('a secret', () => {
   });
 });
 
-describe('the files of an encrypted connection to Redis', () => {
+describeWithOpenssl('the files of an encrypted connection to Redis', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tls-'));
   const [cert, key, otherKey] = ['cert.pem', 'key.pem', 'other-key.pem'].map((name) => join(folder, name));
   beforeAll(() => {
