@@ -1,7 +1,5 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import { ProblemError } from '../contract/problems.ts';
-import { authorityOf, type Mode } from '../cutover/modes.ts';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
@@ -90,12 +88,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
    */
   async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
     let isLate = false;
-    if (row.body === undefined) {
-      if (forwarding === undefined) {
-        const mode = cutover.readMode();
-        requireRedis(typeof mode === 'string' ? mode : await mode);
-      }
-    } else {
+    if (row.body !== undefined) {
       // A body that came with its headers is parsed right after them, before the event loop's next phase.
       if (!request.complete) await nextPhase();
       isLate = !request.complete;
@@ -103,6 +96,9 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     let session: Session;
     slots.enter();
     try {
+      // A forwarded read has asked for its mode already.
+      const mode = row.body === undefined && forwarding === undefined ? cutover.readMode() : undefined;
+      if (mode instanceof Promise) await mode;
       session = await openSession(row, request, response, options);
       const { caller } = session.found;
       if (enforceRateLimit !== undefined) await enforceRateLimit(response, session.base, caller.keyId);
@@ -123,7 +119,6 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       const hasWaited = admitted instanceof Promise;
       const admission = hasWaited ? await admitted : admitted;
       try {
-        requireRedis(admission.mode);
         slots.enter();
         try {
           // A request is checked against the key and the settings as they are when its body has arrived.
@@ -151,18 +146,6 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       if (isOpen) openBodies.leave(keyId, bytes);
     }
   }
-}
-
-/**
- * Throws while the legacy service has the data. Only an instance that does not know that service gets here then: one that
- * was paused, and wrongly assumed to have ended while the mode was switched.
- */
-function requireRedis(mode: Mode): void {
-  if (authorityOf(mode) === 'redis') return;
-  throw new ProblemError(
-    'store-unavailable',
-    'Another service has the data now, which this instance does not know. Sending the request again is safe.',
-  );
 }
 
 /** OPTIONS lists the methods of a path; any other method that it does not have is a 405. */

@@ -68,6 +68,8 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   /** When this process last noticed that it runs, and that it had not run for a while. */
   let ranAt = heardAt;
   let resumedAt = -Infinity;
+  /** Whether this process knows the service that is the authority. Only one that was paused over a switch may not. */
+  let knowsAuthority = true;
   let admitted = 0;
   /** What every change gets that is admitted now. */
   let admission = newAdmission(position);
@@ -86,20 +88,22 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
     since: (): number => position.since,
     /**
-     * The mode for a read that begins now. A promise only after a pause of this process, or if a switch is under way and
-     * the store has not been heard of for a while; then it rejects with `store-unavailable`.
+     * The mode for a read that begins now. A promise only after a pause of this process, or if it has to be refused with
+     * `store-unavailable`: while a switch is under way and the store has not been heard of for a while, or if the
+     * authority is a legacy service that this process does not know.
      */
-    readMode: (): Mode | Promise<Mode> => (wasPaused() || isLapsed() ? readLater() : position.reads),
+    readMode: (): Mode | Promise<Mode> =>
+      wasPaused() || isLapsed() || !knowsAuthority ? readLater() : position.reads,
     /**
      * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way, or
      * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
-     * or fifteen of a switch.
+     * or fifteen of a switch, or if the authority is a legacy service that this process does not know.
      */
     admitChange: (): Admission | Promise<Admission> => {
       const { changes } = position;
       // Where Redis is the authority, its scripts refuse a change that a switch has left behind.
       const isCurrent = changes !== undefined && (authorityOf(changes) === 'redis' || !isOutOfTouch());
-      return isCurrent ? admitNow() : admitLater();
+      return isCurrent && knowsAuthority ? admitNow() : admitLater();
     },
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
@@ -175,6 +179,8 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     if (next.changes !== undefined) admission = newAdmission(next);
     if (next.reads !== before.reads) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });
+      knowsAuthority = options.legacy || authorityOf(next.reads) === 'redis';
+      if (!knowsAuthority) log?.error(whyNotServing({ kind: 'needs-legacy', mode: next.reads }));
       options.onMode?.(next.reads);
     }
   }
@@ -214,6 +220,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       }
       await sleep(waitInterval);
     }
+    requireAuthority();
     return admitNow();
   }
 
@@ -251,7 +258,15 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   async function readLater(): Promise<Mode> {
     await catchUp();
     if (isLapsed()) throw unavailable('The store could not be reached or did not answer in time.');
+    requireAuthority();
     return position.reads;
+  }
+
+  function requireAuthority(): void {
+    if (knowsAuthority) return;
+    throw unavailable(
+      'Another service has the data now, which this instance does not know. Sending the request again is safe.',
+    );
   }
 }
 
