@@ -8,7 +8,7 @@ const sliceMs = 0.5;
 let queue: Promise<unknown> = Promise.resolve();
 
 /** Gives each of many items, and the event loop a turn after every half millisecond of work on them. */
-export async function* takingTurns<Item>(items: Iterable<Item>): AsyncGenerator<Item, void> {
+export async function* yieldingItems<Item>(items: Iterable<Item>): AsyncGenerator<Item, void> {
   for await (const chunk of yieldingChunks(items, 1)) yield* chunk;
 }
 

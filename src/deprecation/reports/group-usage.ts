@@ -1,7 +1,7 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { takingTurns } from '../../lib/time-slices.ts';
+import { yieldingItems } from '../../lib/time-slices.ts';
 import { lastUse, type Series } from '../ledger/ledger-reader.ts';
 import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
@@ -91,7 +91,7 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
 
   if (byDay && groupBy.length === 1)
     for (let day = firstDay; day <= lastDay; day += 1) groupOf({}, undefined, day);
-  for await (const series of takingTurns(usage.series)) {
+  for await (const series of yieldingItems(usage.series)) {
     const names = namesOf(series);
     const id = JSON.stringify(names);
     if (byDay) {
@@ -105,7 +105,7 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
     }
   }
   if (!byDay && !groupBy.includes('status')) {
-    for await (const key of takingTurns(usage.keys)) {
+    for await (const key of yieldingItems(usage.keys)) {
       for (const [operation, { first, last }] of key.uses) {
         const group = groupOf(namesOf({ ...key, operation, status: '' }));
         group.first = Math.min(group.first, first);
@@ -185,7 +185,7 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: numb
     };
   };
   const rows: ReturnType<typeof rowOf>[] = [];
-  for await (const group of takingTurns(groups)) rows.push(rowOf(group));
+  for await (const group of yieldingItems(groups)) rows.push(rowOf(group));
   return rows;
 }
 

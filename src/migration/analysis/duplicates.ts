@@ -1,4 +1,4 @@
-import { takingTurns } from '../../lib/time-slices.ts';
+import { yieldingItems } from '../../lib/time-slices.ts';
 import { profileKey } from '../../redis/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { subjectOf } from '../engine/issues.ts';
@@ -19,14 +19,14 @@ export async function decideDuplicates(
 ): Promise<void> {
   if (repeated.isEmpty) return;
   const candidates = createGroups<Summary>(context.workspace);
-  for await (const entry of takingTurns(spool.entries())) {
+  for await (const entry of yieldingItems(spool.entries())) {
     const { organizationId } = entry.record;
     const organization = await context.organizations.find(organizationId);
     const identity = identityOf(entry.entity, entry.record, organization);
     const namespace = namespaceOf(entry.entity, organizationId);
     if (repeated.has(namespace, identity)) candidates.add([namespace, identity], summaryOf(entry));
   }
-  for await (const group of takingTurns(candidates.all())) {
+  for await (const group of yieldingItems(candidates.all())) {
     const newest = group.reduce((best, next) =>
       (next.updatedAt ?? 0) >= (best.updatedAt ?? 0) ? next : best,
     );

@@ -2,7 +2,7 @@ import type { MigrationContext } from '../engine/context.ts';
 import { subjectOf } from '../engine/issues.ts';
 import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
-import { takingTurns } from '../../lib/time-slices.ts';
+import { yieldingItems } from '../../lib/time-slices.ts';
 import { createGroups } from './groups.ts';
 import { summaryOf, type Entry, type Spool, type Summary } from './spool.ts';
 
@@ -44,7 +44,7 @@ export async function decideNames(
   { onConflict, usernameToPrune }: NamesChoice,
 ): Promise<Rename[]> {
   const claims = createGroups<Claim>(workspace);
-  for await (const entry of takingTurns(spool.entries())) {
+  for await (const entry of yieldingItems(spool.entries())) {
     const { entity, decision, previous } = entry;
     if (decision !== undefined || !isWrite(entry) || (entity !== 'profiles' && entity !== 'denylist'))
       continue;
@@ -99,7 +99,7 @@ export async function decideNames(
       transfers.push({ to: winner, from: gone });
   };
 
-  for await (const group of takingTurns(claims.all())) {
+  for await (const group of yieldingItems(claims.all())) {
     const wanting = group.filter(({ kind }) => kind === 'wants');
     for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
       const detail = `username ${JSON.stringify(claim.username)} is on the denylist: it is kept`;
