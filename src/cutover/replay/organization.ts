@@ -72,6 +72,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   const keys = organizationKeys(() => entries.values(), credentials, delivery, throttle.answered);
   const underWay = new Set<Promise<void>>();
   let lastRead: string | undefined;
+  /** Whether a change has failed since the last one that was replayed. */
+  let isFailing = false;
 
   async function readNew(): Promise<void> {
     while (entries.size < maxInMemory) {
@@ -185,6 +187,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const status = outcome.kind === 'answered' ? outcome.status : 0;
     if (next.kind === 'pause') return throttle.pause(next.reason);
     if (next.kind === 'other-key') {
+      if (entry.refusals.size === 0) reportWaiting(entry, status, remark);
       const refused = await queue.refuse(organizationId, key.keyId);
       entry.refusals.set(key.keyId, { ...refused, status, code: remark });
       return throttle.refused(key.keyId);
@@ -197,12 +200,25 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
     }
 
+    if (entry.failingSince === undefined) reportWaiting(entry, status, remark);
     entry.failingSince ??= now();
     const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
     if (isToBlame(entry, failedForLong && isWell(await delivery.probe(queued, key.apiKey)))) {
       return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
     }
     hold(entry, next.afterMs);
+  }
+
+  /** Logs why a change waits; not each one, since thousands do while the legacy service is out of order. */
+  function reportWaiting({ id }: Entry, status: number, code: string | undefined): void {
+    if (isFailing) return;
+    isFailing = true;
+    log.warn('a change waits, since the legacy service does not take it', {
+      organizationId,
+      id,
+      status,
+      code,
+    });
   }
 
   function hold(entry: Entry, ms: number): void {
@@ -227,6 +243,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   async function complete({ id }: Entry, acceptedKey?: string, uploaded?: UploadedFile): Promise<void> {
     await queue.complete(organizationId, id, acceptedKey, uploaded);
     entries.delete(id);
+    isFailing = false;
   }
 
   async function setAside({ id }: Entry, status: number, reason: string): Promise<void> {

@@ -5,7 +5,7 @@ import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay
 import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
-import { createLog } from '../../../src/log.ts';
+import { createLog, type Log } from '../../../src/log.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redis/denylist.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
 import { createReplayListings } from '../../../src/redis/replay-listings.ts';
@@ -22,6 +22,7 @@ export interface Replaying {
   base: string;
   queue: ReplayQueue;
   legacy: Legacy;
+  log: Log;
   /** Accepts a change of a user, whose API key the legacy service knows unless `isUnknown`. */
   put: (userId: string, username: string, isUnknown?: boolean) => Promise<void>;
   ban: (replacements: Record<string, string>) => Promise<void>;
@@ -55,6 +56,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
   const queueing = createQueueing({ kind: 'able', credentials }, 1000, createReplayListings(store, prefix));
   const legacy = await startLegacy();
   const ownConnection = connectLegacy(legacy.url, timeoutMs);
+  const log = createLog('error');
   await saveSettings(store, prefix, organizationId, defaultSettings);
   legacy.addKey('secret of k_admin', { organization: organizationId, role: 'admin' });
 
@@ -73,6 +75,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
     base,
     queue,
     legacy,
+    log,
     put: async (userId, username, isUnknown = false) => {
       const keyId = keyIdOf(userId);
       if (!isUnknown) {
@@ -97,7 +100,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
         queue,
         credentials: opening,
         cutover: { id, mode: () => 'reverse' },
-        log: createLog('error'),
+        log,
         ...(now !== undefined && { now }),
       }),
     waiting: async () => {

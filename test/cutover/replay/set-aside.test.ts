@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { until } from '../../support/until.ts';
 import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';
@@ -55,6 +55,21 @@ describe('a change that the legacy service fails to make', () => {
     await until(async () => (await here.waiting()) === 0);
     expect(await setAside()).toMatchObject([
       { caller: { userId: 'ada' }, status: 500, reason: 'it failed for ten minutes, while reads succeeded' },
+    ]);
+  });
+
+  test('is logged with the reason at once, and others that fail meanwhile are not', async () => {
+    const warn = jest.spyOn(here.log, 'warn');
+    here.legacy.behaviour.failWith = 503;
+    await here.put('ada', 'Ada');
+    await here.put('bob', 'Bob');
+    start();
+    await until(() => sentBy('ada') === 1 && sentBy('bob') === 1);
+    await until(() => warn.mock.calls.length > 0);
+    here.legacy.behaviour.failWith = undefined;
+    await until(async () => (await here.waiting()) === 0);
+    expect(warn.mock.calls).toEqual([
+      [expect.stringMatching(/^a change waits/), expect.objectContaining({ organizationId, status: 503 })],
     ]);
   });
 
