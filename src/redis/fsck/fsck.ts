@@ -93,6 +93,8 @@ async function walk(
 ): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
   const counts = { ...noCounts };
   const loading: string[] = [];
+  /** Organizations without settings. */
+  const incomplete: string[] = [];
   const registered = new Set(await listOrganizations(store, prefix));
   /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
@@ -100,14 +102,9 @@ async function walk(
   const begin = async (id: string): Promise<Check | undefined> => {
     const base = organizationBase(prefix, id);
     const report = createReport(store, base, id, options);
-    let state = await stateOf(store, base);
-    if (state === 'none') {
-      // An organization is registered a moment before its settings are stored.
-      await sleep(1000);
-      state = await stateOf(store, base);
-    }
+    const state = await stateOf(store, base);
     if (state === 'loading') loading.push(id);
-    else if (state === 'none') await report('settings-missing', `there are no settings: ${restoreSettings}`);
+    else if (state === 'none') incomplete.push(id);
     else if (state !== 'hash') {
       await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restoreSettings}`);
     }
@@ -158,6 +155,16 @@ async function walk(
       if (signal?.aborted === true) return { kind: 'interrupted' };
       await Promise.all(chunk.map(examine));
     }
+  }
+  // An organization is registered a moment before its settings are stored.
+  if (incomplete.length > 0) await sleep(1000);
+  for (const id of incomplete) {
+    const base = organizationBase(prefix, id);
+    const state = await stateOf(store, base);
+    if (state === 'loading') loading.push(id);
+    if (state !== 'none') continue;
+    const report = createReport(store, base, id, options);
+    await report('settings-missing', `there are no settings: ${restoreSettings}`);
   }
   return { kind: 'checked', counts, loading };
 }
