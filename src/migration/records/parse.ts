@@ -42,7 +42,7 @@ export function createRowParser<E extends Entity>(
   return (cells) => {
     const record = read(cells);
     if (record instanceof InvalidValue) return parseRecord(entity, objectOf(cells, columns));
-    return finishRecord(entity, record, warningsOfKey(cells[apiKey]));
+    return finishRecord(entity, record, apiKey === -1 ? [] : warningsOfKey(cells[apiKey]));
   };
 }
 
