@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { makeFolder } from '../lib/files/make-directory.ts';
 
 /** The four picture formats, by file extension, with their media types. */
@@ -156,11 +157,13 @@ async function readPart(file: string, { from, most }: Part = { from: 0, most: In
   const handle = await open(file, 'r');
   try {
     const { size } = await handle.stat();
-    const { buffer, bytesRead } = await handle.read({
-      buffer: Buffer.allocUnsafe(Math.min(most, size - from)),
-      position: from,
-    });
-    return { size, bytes: buffer.subarray(0, bytesRead) };
+    const end = Math.min(from + most, size) - 1;
+    if (end < from) return { size, bytes: Buffer.alloc(0) };
+    // A single read may bring less than was asked for, as from a network file system.
+    const bytes = await buffer(
+      handle.createReadStream({ start: from, end, highWaterMark: end + 1 - from, autoClose: false }),
+    );
+    return { size, bytes };
   } finally {
     await handle.close();
   }
