@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { counted } from '../../lib/numbers.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { infoField, mastersOf, type RedisClient } from '../../redis/connection/client.ts';
+import { infoField, replicationOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
 import { cutoverAdvance, cutoverBegin, cutoverRaiseEpoch, cutoverWithdraw, removeEnded } from './registry.ts';
@@ -202,6 +202,6 @@ async function* raiseInParts(
 }
 
 async function countReplicas(store: RedisClient): Promise<number> {
-  const infos = await Promise.all(mastersOf(store).map((master) => master.info('replication')));
+  const infos = await replicationOf(store);
   return infos.reduce((sum, info) => sum + Number(infoField(info, 'connected_slaves') ?? 0), 0);
 }

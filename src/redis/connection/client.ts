@@ -22,12 +22,17 @@ export function infoField(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1];
 }
 
+/** What each master says of its replication, for `infoField`. */
+export async function replicationOf(client: RedisClient): Promise<string[]> {
+  return await Promise.all(mastersOf(client).map((master) => master.info('replication')));
+}
+
 /**
  * Names the history of all data: a server that has taken over from another one, or was started again, has a new one, and
  * may lack what was written last.
  */
 export async function historyOf(client: RedisClient): Promise<string> {
-  const infos = await Promise.all(mastersOf(client).map((master) => master.info('replication')));
+  const infos = await replicationOf(client);
   return infos
     .map((info) => infoField(info, 'master_replid') ?? '')
     .sort()
