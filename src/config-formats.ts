@@ -10,6 +10,11 @@ export interface Format<Value> {
   expected: string;
 }
 
+/** The value of a variable, without spaces around it; an empty variable counts as unset. */
+export function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined {
+  return env[name]?.trim() || undefined;
+}
+
 export const anyText: Format<string> = { parse: (text) => text, expected: 'a text' };
 
 export function oneOf(texts: readonly string[]): Format<string> {

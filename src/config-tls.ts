@@ -1,4 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { textOf } from './config-formats.ts';
 import type { ConnectOptions } from './redis/connection/connect.ts';
 
 const variables = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE'] as const;
@@ -12,7 +13,7 @@ export function findTlsMistakes(
   redisUrl: string | undefined,
   files: NonNullable<ConnectOptions['tls']>,
 ): string[] {
-  const given = variables.filter((name) => Boolean(env[name]?.trim()));
+  const given = variables.filter((name) => textOf(env, name) !== undefined);
   if (redisUrl !== undefined && !/^rediss/i.test(redisUrl)) {
     return given.map((name) => `${name} is only for a REDIS_URL that begins with rediss`);
   }

@@ -58,7 +58,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     fallback: Fallback,
     { parse, expected }: formats.Format<Value>,
   ): Value | Fallback => {
-    const text = textOf(env, name);
+    const text = formats.textOf(env, name);
     if (text === undefined) return fallback;
     const value = parse(text);
     if (value !== undefined) return value;
@@ -67,7 +67,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     return fallback;
   };
   /** A text whose mistakes are found below, by messages that do not contain it. */
-  const takeSecret = (name: string): string | undefined => textOf(env, name);
+  const takeSecret = (name: string): string | undefined => formats.textOf(env, name);
   const takeFile = (name: string): string | undefined => {
     const file = takeSecret(name);
     return file && readSecretFile(name, file, mistakes);
@@ -143,7 +143,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
 
   const { adminToken, adminHost, port, redisUrl, replaySecret } = config;
   // A file that cannot be read has been reported.
-  const lacksToken = adminToken === undefined && textOf(env, 'ADMIN_TOKEN_FILE') === undefined;
+  const lacksToken = adminToken === undefined && formats.textOf(env, 'ADMIN_TOKEN_FILE') === undefined;
   if (lacksToken && !isLoopback(adminHost)) {
     mistakes.push(`ADMIN_TOKEN must be set if ADMIN_HOST (${adminHost}) is not a loopback address`);
   } else if (adminToken !== undefined && !/^[\x21-\x7e]+$/.test(adminToken)) {
@@ -172,14 +172,12 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
   return config;
 }
 
-/** The value of a variable, without spaces around it; an empty variable counts as unset. */
-function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined {
-  return env[name]?.trim() || undefined;
-}
-
 /** The environment's layer of the deprecation policy; its dates must also be in order with those of openapi.yaml. */
 function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLayer {
-  const given = Object.entries(policyVariables).map(([setting, name]) => [setting, textOf(env, name)]);
+  const given = Object.entries(policyVariables).map(([setting, name]) => [
+    setting,
+    formats.textOf(env, name),
+  ]);
   const read = readSettings(Object.fromEntries(given) as WrittenSettings);
   if (read.kind === 'invalid') {
     mistakes.push(...read.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
