@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
-import { historyOf, type RedisClient } from '../../redis/connection/client.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
@@ -114,8 +114,8 @@ export async function readCutover(store: RedisClient, prefix: string) {
     ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
     /** When the snapshot was taken that a verify of everything matched. */
     ...(stored.verified !== '' && { verifiedAt: Number(stored.verified) }),
-    /** Whether Redis may have lost something since, as by a failover. */
-    hasFailedOver: stored.verifiedOn !== '' && stored.verifiedOn !== (await historyOf(store)),
+    /** The history of Redis (historyOf) at that time. */
+    ...(stored.verifiedOn !== '' && { verifiedOn: stored.verifiedOn }),
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
     /** The modes so far, oldest first. */
     history: toHistory(stored.history),

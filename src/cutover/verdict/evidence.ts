@@ -2,7 +2,7 @@ import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
 import { createReplayQueue } from '../replay/queue/queue.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import { readLegacyPictures } from './pictures.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
+import { historyOf, type RedisClient } from '../../redis/connection/client.ts';
 
 /** What verdicts are based on, and the results of comparing in each organization. */
 export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
@@ -13,10 +13,17 @@ export async function gatherEvidence(store: RedisClient, prefix: string): Promis
   return await readEvidence(store, prefix);
 }
 
+/** The mode and the instances, and whether Redis may have lost something since the last verify, as by a failover. */
+export async function readState(store: RedisClient, prefix: string) {
+  const state = await readCutover(store, prefix);
+  const { verifiedOn } = state;
+  return { ...state, hasFailedOver: verifiedOn !== undefined && verifiedOn !== (await historyOf(store)) };
+}
+
 /** Reads the evidence and changes nothing. */
 export async function readEvidence(store: RedisClient, prefix: string) {
   const [state, organizations, replay, legacyPictures] = await Promise.all([
-    readCutover(store, prefix),
+    readState(store, prefix),
     readComparisons(store, prefix),
     createReplayQueue(store, prefix).state(),
     readLegacyPictures(store, prefix),

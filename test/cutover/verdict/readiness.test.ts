@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Mode } from '../../../src/cutover/modes.ts';
-import type { CutoverState, Instance } from '../../../src/cutover/switch/registry.ts';
+import type { Instance } from '../../../src/cutover/switch/registry.ts';
 import type { Evidence } from '../../../src/cutover/verdict/evidence.ts';
 import { blocksEvenForced, judge } from '../../../src/cutover/verdict/readiness.ts';
 
@@ -42,13 +42,13 @@ function verdict(
   mode: Mode,
   to: Mode,
   given: {
-    state?: Partial<CutoverState>;
+    state?: Partial<Evidence['state']>;
     comparisons?: Partial<Evidence['comparisons']>;
     replay?: Partial<Evidence['replay']>;
     pictures?: number;
   } = {},
 ) {
-  const state: CutoverState = {
+  const state: Evidence['state'] = {
     mode,
     epoch: 1,
     since: 1000,

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
+import { readState } from '../../../src/cutover/verdict/evidence.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { historyOf } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -34,11 +35,11 @@ test('a clean verify does not count once another server has taken over, which ma
   const prefix = freshPrefix();
   await own.hset(`${prefix}cutover`, 'mode', 'mirror');
   await recordVerified(own, prefix, { ageMs: 0, history: await historyOf(own), hasConflicts: false });
-  expect(await readCutover(own, prefix)).toMatchObject({ hasFailedOver: false });
+  expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: false });
   // As a replica that is promoted.
   await own.replicaof('127.0.0.1', '1');
   await own.replicaof('NO', 'ONE');
-  expect(await readCutover(own, prefix)).toMatchObject({ hasFailedOver: true });
+  expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: true });
   await closeRedis(own);
   await redis.stop();
 });

@@ -4,7 +4,7 @@ import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
-import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
+import { gatherEvidence, readState } from '../../../cutover/verdict/evidence.ts';
 import {
   blocksEvenForced,
   judge,
@@ -118,7 +118,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
         }
         if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
         const doubts = await readDoubts(store, keyPrefix);
-        return judgeDoubts(await readCutover(store, keyPrefix), doubts).map(inWords);
+        return judgeDoubts(await readState(store, keyPrefix), doubts).map(inWords);
       },
     });
     if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
