@@ -115,7 +115,10 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       // A switch that this process takes part in waits for its admitted changes before it moves reads.
       return epoch > of.epoch && phase !== 'stop' && reads !== of.mode;
     },
-    /** As long as this is true, the instance does not acknowledge that its changes have stopped. One at a time. */
+    /**
+     * As long as this is true, the instance does not acknowledge that its changes have stopped, and its end leaves a gap.
+     * One at a time.
+     */
     holdWhile: (condition: () => boolean): void => {
       isUnsaved = condition;
     },
@@ -125,8 +128,11 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       clearTimeout(timer);
       clearInterval(watching);
       await running;
+      const doubt = isUnsaved()
+        ? `${id} stopped before it could record which changes may be missing here`
+        : '';
       // Otherwise another instance, or the next switch, removes it.
-      await cutoverRemove(store, key, id, '').catch(() => {});
+      await cutoverRemove(store, key, id, doubt).catch(() => {});
     },
   };
 

@@ -7,9 +7,11 @@ import { createLog } from '../../../src/log.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
+import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import { startLegacyBridge } from '../legacy-bridge.ts';
 
 const keyPrefix = 'away:';
 let store: RedisClient;
@@ -72,4 +74,21 @@ test('while Redis and the legacy service fail, only so many organizations can be
   await findings.close();
   await there.close();
   await closeRedis(store);
+});
+
+test('an instance that stops while Redis is too full for its gaps leaves one on record', async () => {
+  const redis = await startRedis();
+  const here = await startLegacyBridge({ redisUrl: redis.url }, {}, 'mirror');
+  const ada = await here.player('ada');
+  const own = await openTestStore(redis.url);
+  await own.config('SET', 'maxmemory', '1mb');
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ username: 'Ada' });
+  expect((await here.send(ada, 'PUT', '/api/profile/', { body, headers })).status).toBe(200);
+  await here.close();
+  const { gap, instances } = await readCutover(own, here.bridge.config.keyPrefix);
+  expect(instances).toEqual([]);
+  expect(gap?.reason).toMatch(/ stopped before it could record which changes may be missing here$/);
+  await closeRedis(own);
+  await redis.stop();
 });
