@@ -163,6 +163,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     } else {
       throttle.pause(
         `an API key was encrypted under a REPLAY_SECRET that instance ${cutover.id} does not have: restart it with that of the other instances, and the one used before as REPLAY_SECRET_PREVIOUS`,
+        true,
       );
     }
   }

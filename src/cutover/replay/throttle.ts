@@ -20,11 +20,14 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
   /** Whether a reason may be shown to the operator. */
   let isShown = false;
 
-  /** Pauses sending, each time for longer until the legacy service has answered. */
-  function pause(reason: string): void {
+  /**
+   * Pauses sending, each time for longer until the legacy service has answered. `isOwn`: the reason is this instance, so
+   * another one is given a chance at once.
+   */
+  function pause(reason: string, isOwn = false): void {
     // Requests in progress at the same time fail together: that is one pause.
     if (now() < closedUntil) return;
-    pauses += 1;
+    pauses = Math.max(pauses + 1, isOwn ? maxPauses : 0);
     closedUntil = now() + delayAfter(pauses);
     if (because !== reason) log.warn('the replay to the legacy service pauses', { reason });
     because = reason;

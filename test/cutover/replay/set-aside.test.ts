@@ -111,6 +111,17 @@ test('a change whose key an instance cannot decrypt makes the replay pause, whic
   expect(await setAside()).toEqual([]);
 });
 
+test('an instance that cannot decrypt a key leaves the replay to another one at once', async () => {
+  await here.put('ada', 'Ada');
+  // For it, the pause never ends.
+  const withAnotherSecret = here.start('one', () => 0, undefined, { open: () => undefined });
+  await until(async () => (await here.queue.state()).pausedBecause);
+  start('two');
+  await until(async () => (await here.waiting()) === 0);
+  await withAnotherSecret.close();
+  expect((await here.queue.state()).pausedBecause).toBeUndefined();
+});
+
 describe('a change whose key the legacy service refuses', () => {
   /** As if the first refusals had been so long ago. */
   const earlier = async (ms: number, ...users: string[]): Promise<void> => {
