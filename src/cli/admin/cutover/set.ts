@@ -4,7 +4,7 @@ import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
 import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
-import { gatherEvidence, readState } from '../../../cutover/verdict/evidence.ts';
+import { gatherEvidence, readState, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import {
   blocksEvenForced,
   judge,
@@ -72,9 +72,9 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
   const queue = createReplayQueue(store, keyPrefix);
   const { verdict, from, epoch, holds, instances } = await judgeUntilReady(context, store, to, options);
-  if (holds && options.dryRun !== true) {
+  if (holds) {
     // A tool that was killed after its switch may have left something.
-    if (to !== 'reverse') await discardReplay(context, queue, epoch);
+    if (to !== 'reverse' && options.dryRun !== true) await discardReplay(context, queue, epoch);
     return done({ switched: false, from, to }, `The mode is ${to} already.`);
   }
   const isForced = options.force === true || ruleOf(from, to).kind === 'free';
@@ -169,11 +169,11 @@ async function judgeUntilReady(
   context: AdminContext,
   store: RedisClient,
   to: Mode,
-  { wait, force, dryRun }: SetOptions,
+  { wait, force, dryRun, assumeStopped = [] }: SetOptions,
 ) {
   const deadline = performance.now() + wait * 1000;
   for (;;) {
-    const evidence = await gatherEvidence(store, context.config().keyPrefix);
+    const evidence = without(assumeStopped, await gatherEvidence(store, context.config().keyPrefix));
     const { mode: from, epoch, isStored, underWay, instances } = evidence.state;
     const verdict = judge(evidence, to);
     const holds = from === to && isStored && underWay === undefined;
@@ -182,6 +182,19 @@ async function judgeUntilReady(
     if (isOver || context.signal.aborted) return { verdict, from, epoch, holds, instances };
     await sleep(1000, undefined, { signal: context.signal }).catch(() => {});
   }
+}
+
+/** The evidence once these instances are removed, which --dry-run does not do. */
+function without(assumed: readonly string[], evidence: Evidence): Evidence {
+  const { state } = evidence;
+  const gone = state.instances.find(({ id }) => assumed.includes(id));
+  if (gone === undefined) return evidence;
+  const instances = state.instances.filter(({ id }) => !assumed.includes(id));
+  return { ...evidence, state: { ...state, instances, gap: { at: state.now, reason: assumption(gone.id) } } };
+}
+
+function assumption(id: string): string {
+  return `${id} was assumed to have stopped`;
 }
 
 /** Removes the instances that the operator knows to have ended; returns why one cannot be removed. */
@@ -196,8 +209,7 @@ async function removeAssumed(
     const instance = instances.find((one) => one.id === id);
     if (instance === undefined) return `there is no instance ${id}: see ${adminCommand} cutover status`;
     if (instance.silentMs < silence) return `instance ${id} responded a moment ago: stop it first`;
-    if (dryRun !== true)
-      await cutoverRemove(store, cutoverKey(prefix), id, `${id} was assumed to have stopped`);
+    if (dryRun !== true) await cutoverRemove(store, cutoverKey(prefix), id, assumption(id));
   }
   return undefined;
 }

@@ -68,7 +68,9 @@ describe('cutover set', () => {
   test('has nothing to do if the mode already holds', async () => {
     await join();
     await set('mirror');
-    expect(await run('set mirror')).toMatchObject({ code: 0, out: 'The mode is mirror already.\n' });
+    for (const command of ['set mirror', 'set mirror --dry-run']) {
+      expect(await run(command)).toMatchObject({ code: 0, out: 'The mode is mirror already.\n' });
+    }
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'mirror', epoch: 1 });
   });
 
@@ -210,6 +212,15 @@ describe('cutover set', () => {
     });
     expect(await set('mirror --assume-stopped web-9')).toMatchObject({ code: 0 });
     expect((await readCutover(store, prefix)).gap?.reason).toBe('web-9 was assumed to have stopped');
+  });
+
+  test('judges with --dry-run as if the instance that --assume-stopped names were gone', async () => {
+    await join();
+    await registerElsewhere('web-9', 60_000);
+    const { code, out } = await run('set mirror --dry-run --assume-stopped web-9');
+    expect({ code, ready: out.includes('Ready: yes') }).toEqual({ code: 0, ready: true });
+    expect(out).not.toContain('web-9');
+    expect((await readCutover(store, prefix)).instances).toHaveLength(2);
   });
 
   test('refuses --assume-stopped for an instance that responds', async () => {
