@@ -99,9 +99,8 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   // What an earlier reverse may have left behind is out of date.
   if (to === 'reverse') await queue.discard(epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
-  let outcome: SwitchOutcome;
   try {
-    outcome = await switchMode(store, keyPrefix, {
+    const outcome = await switchMode(store, keyPrefix, {
       from,
       to,
       holdMs: options.hold * 1000,
@@ -109,26 +108,36 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       signal: context.signal,
       onProgress: (line) => context.note(line),
       beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
-      // Changes have stopped, their adoptions have ended, and gaps are recorded: what is in doubt now remains in doubt.
-      obstacles: async () => {
-        if (from === 'reverse') {
-          return to === 'native' && options.force === true
-            ? []
-            : await untilReplayed(store, keyPrefix, queue);
-        }
-        if (options.force === true || authorityOf(to) === authorityOf(from)) return [];
-        const doubts = await readDoubts(store, keyPrefix);
-        return judgeDoubts(await readState(store, keyPrefix), doubts).map(inWords);
-      },
+      obstacles: async () => await obstaclesOnHold(store, keyPrefix, queue, from, to, options.force === true),
     });
     if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
+    return report(outcome, from, to, options);
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error;
     return problem(
       `the connection to Redis was lost during the switch, so the mode may be ${from} or ${to}: once Redis is back, see ${adminCommand} cutover show, then run this again`,
     );
   }
-  return report(outcome, from, to, options);
+}
+
+/**
+ * What prevents the switch once changes have stopped. Their adoptions have ended by then, and gaps are recorded: what is
+ * in doubt remains in doubt.
+ */
+async function obstaclesOnHold(
+  store: RedisClient,
+  keyPrefix: string,
+  queue: ReplayQueue,
+  from: Mode,
+  to: Mode,
+  isForced: boolean,
+): Promise<string[]> {
+  // The legacy service must not get authority without what waits, whatever is forced.
+  if (from === 'reverse' && !(to === 'native' && isForced))
+    return await untilReplayed(store, keyPrefix, queue);
+  if (isForced || authorityOf(to) === authorityOf(from)) return [];
+  const doubts = await readDoubts(store, keyPrefix);
+  return judgeDoubts(await readState(store, keyPrefix), doubts).map(inWords);
 }
 
 /** How long a switch waits for the last changes to be replayed, in ms: clients' changes wait meanwhile. */
