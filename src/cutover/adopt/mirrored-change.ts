@@ -5,7 +5,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import type { Findings, Gap } from '../compare/findings.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { bodyOf, maxResponseBytes, observed, readAnswer } from '../forward/content.ts';
-import type { Legacy, LegacyResponse } from '../forward/legacy.ts';
+import { isUndelivered, type Legacy, type LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
 
 /** Keeps Redis equal to the legacy service while that is the authority. */
@@ -30,6 +30,7 @@ export const visibleAfter = ({ timeoutMs }: Legacy): number => 3 * timeoutMs;
 type ChangeOutcome =
   /** With what the response's body says (readAnswer). */
   | { kind: 'accepted'; answer: unknown }
+  /** Also one that did not reach the legacy service. */
   | { kind: 'refused' }
   /** It is unknown whether it took effect. */
   | { kind: 'unknown' }
@@ -63,7 +64,7 @@ export async function forwardChange(
   try {
     response = await legacy.send(request);
   } catch (error) {
-    inBackground(() => finish({ kind: 'unknown' }));
+    inBackground(() => finish({ kind: isUndelivered(error) ? 'refused' : 'unknown' }));
     throw error;
   }
   if (response.status < 300 && (await cutover.isLeftBehind(admission))) {

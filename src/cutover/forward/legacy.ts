@@ -81,8 +81,9 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
     /** How long it may take, in ms. */
     timeoutMs,
     /**
-     * Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; whether a change took effect is then unknown. A GET
-     * is sent once more if its connection was lost before the response: it may have been closed as idle at that moment.
+     * Throws a 502 `legacy-unavailable` or a 504 `legacy-timeout`; whether a change took effect is then unknown, except
+     * if there was no connection. A GET is sent once more if its connection was lost before the response: it may have
+     * been closed as idle at that moment.
      */
     send: async (request: LegacyRequest): Promise<LegacyResponse> => {
       try {
@@ -120,7 +121,10 @@ function isSafe({ method }: LegacyRequest): boolean {
 
 /** Whether a request has certainly not reached the legacy service, since there was no connection. */
 export function isUndelivered(error: unknown): boolean {
-  const { cause } = error as Error;
+  return wasUnconnected((error as Error).cause);
+}
+
+function wasUnconnected(cause: unknown): boolean {
   const { code } = (cause ?? {}) as NodeJS.ErrnoException;
   return cause instanceof errors.ConnectTimeoutError || (code !== undefined && unconnected.has(code));
 }
@@ -142,7 +146,9 @@ function toProblem(cause: unknown, isRead: boolean): ProblemError {
   const detail = isLate
     ? 'The legacy service behind this bridge did not answer in time.'
     : 'The legacy service behind this bridge could not be reached, or broke the connection.';
-  const outcome = ' Whether the change took effect is unknown; sending the same request again is safe.';
+  const outcome = wasUnconnected(cause)
+    ? ' This change was not made.'
+    : ' Whether the change took effect is unknown; sending the same request again is safe.';
   const code = isLate ? 'legacy-timeout' : 'legacy-unavailable';
   return Object.assign(new ProblemError(code, isRead ? detail : detail + outcome), { cause });
 }

@@ -20,6 +20,7 @@ import {
 } from '../../../src/redis/keys.ts';
 import { setWallet } from '../../../src/redis/operator/profile-data.ts';
 import type { LegacyOrganization, LegacyProfile } from '../../legacy/organization.ts';
+import { unusedPort } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
 import { until } from '../../support/until.ts';
@@ -604,4 +605,29 @@ test('index and profiles agree after all changes of this file', async () => {
   expect(
     (await faults()).filter(({ kind }) => kind.startsWith('username') || kind.startsWith('index')),
   ).toEqual([]);
+});
+
+test('a change that did not reach the legacy service, since there was no connection, leaves no doubt', async () => {
+  const legacyBaseUrl = `http://127.0.0.1:${await unusedPort()}`;
+  const alone = await startLegacyBridge({ legacyBaseUrl }, {}, 'mirror');
+  try {
+    const { store } = alone.bridge;
+    const { base } = alone.organization;
+    for (const [apiKey, method, path, body] of [
+      [await alone.player('ada'), 'PUT', '/api/profile/', '{"username":"Ada"}'],
+      [await alone.admin(), 'POST', '/api/profile/username/deny/', '{"bad":"good"}'],
+    ] as const) {
+      const headers = { 'content-type': 'application/json' };
+      const response = await alone.send(apiKey, method, path, { body, headers });
+      expect(response.status).toBe(502);
+      expect(await response.json()).toMatchObject({
+        detail: expect.stringMatching(/ This change was not made\.$/),
+      });
+      await until(async () => (await store.exists(denylistChangeKey(base))) === 0);
+      expect(await store.hgetall(gapsKey(base))).toEqual({});
+      await until(async () => (await store.exists(unsettledKey(base))) === 0);
+    }
+  } finally {
+    await alone.close();
+  }
 });
