@@ -2,7 +2,7 @@ import { number } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
-import type { Evidence } from '../../../cutover/verdict/evidence.ts';
+import { countDifferences, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
@@ -57,10 +57,12 @@ export function pictureLines({ state, legacyPictures }: Evidence): string[] {
   return [`Pictures where the legacy service shows them: ${number(count)} (counted ${minutes} min ago)`];
 }
 
-export function comparisonLines({ comparisons }: Evidence): string[] {
-  const { compared, different, differingUsers, unmappedKeys, refusedKeys } = comparisons;
+export function comparisonLines(evidence: Evidence): string[] {
+  const { compared, different, differingUsers, unmappedKeys, refusedKeys } = evidence.comparisons;
+  const fields = [...countDifferences(evidence)].map(([field, count]) => `${field} ${number(count)}`);
   return [
     `Comparisons: ${number(compared)} made, ${number(different)} differed; users who differ now: ${number(differingUsers)}`,
+    ...(fields.length === 0 ? [] : [`  fields: ${fields.join(', ')}`]),
     `API keys unknown here: ${number(unmappedKeys)}; refused by the legacy service only: ${number(refusedKeys)}`,
   ];
 }

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import {
+  comparisonsKey,
   cutoverKey,
   failedAdoptionsKey,
   forwardedOrganizationsKey,
@@ -58,4 +59,19 @@ test('status --json names more users whose change could not be adopted, with the
     legacyPictures: { count: 1204, countedAt: expect.any(String) },
     next: { to: 'native', ready: true, warnings: [{ code: 'unsettled' }, { code: 'legacy-pictures' }] },
   });
+});
+
+test('status says in which fields profiles differed since the mode began', async () => {
+  const mirror = freshPrefix();
+  const since = Date.now();
+  await store.hset(cutoverKey(mirror), { mode: 'mirror', epoch: 1, since, by: 'test' });
+  for (const organizationId of ['acme', 'other']) {
+    await store.sadd(forwardedOrganizationsKey(mirror), organizationId);
+    const counts = { same: 7, different: 3, 'field:username': 2, 'field:avatar.url': 1 };
+    await store.hset(comparisonsKey(organizationBase(mirror, organizationId)), { since, ...counts });
+  }
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: mirror, ALLOW_EVICTION: '1' };
+  const { out } = await runTool(env, 'cutover status');
+  expect(out).toContain('Comparisons: 20 made, 6 differed; users who differ now: 0\n');
+  expect(out).toContain('  fields: username 4, avatar.url 2\n');
 });
