@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes, scrypt } fro
 import { promisify } from 'node:util';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { replaySecretKey } from '../../redis/keys.ts';
-import { readCutover } from '../switch/registry.ts';
+import { readCutover, removeEnded } from '../switch/registry.ts';
 import type { QueuedCaller, QueuedChange } from './queue/changes.ts';
 
 export interface ReplaySecrets {
@@ -111,6 +111,7 @@ function fingerprint(key: Buffer): string {
 
 /** Whether changes may wait that were sealed with the secret known so far, or another instance seals with it. */
 async function isInUse(store: RedisClient, prefix: string): Promise<boolean> {
+  await removeEnded(store, prefix);
   const { mode, underWay, instances } = await readCutover(store, prefix);
   return (
     mode === 'reverse' ||

@@ -8,6 +8,7 @@ import {
 } from '../../../src/cutover/replay/credentials.ts';
 import type { QueuedCaller } from '../../../src/cutover/replay/queue/changes.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
+import { cutoverHeartbeat, newRegistration } from '../../../src/cutover/switch/registry.ts';
 import { cutoverKey, replaySecretKey } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -108,6 +109,14 @@ describe('the secret', () => {
     const other = await join();
     expect(await openReplayCredentials(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
     await other.close();
+    await able(second);
+  });
+
+  test('may differ from that of an instance that was killed, while no change can wait', async () => {
+    await able(first);
+    const { id, registration } = newRegistration({ kind: 'bridge', legacy: true, replay: true });
+    const killed = JSON.stringify({ ...registration, started: '1' });
+    await cutoverHeartbeat(store, cutoverKey(prefix), id, killed, 0, '-', 1);
     await able(second);
   });
 
