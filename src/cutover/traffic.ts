@@ -5,7 +5,13 @@ import { isOutdated } from '../redis/changes.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
-import { forwardChange, settleUnmarked, type MirrorOptions, type Settle } from './adopt/mirrored-change.ts';
+import {
+  forwardChange,
+  outcomeDelay,
+  settleUnmarked,
+  type MirrorOptions,
+  type Settle,
+} from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
 import { createFindings, type Gap } from './compare/findings.ts';
@@ -96,7 +102,12 @@ export function createTraffic(options: TrafficOptions) {
     if (credentials === undefined) return () => Promise.resolve();
     if (admission.mode !== 'mirror') {
       return async ({ kind }) => {
-        if (kind === 'left-behind') findings.gap(credentials.organizationId, 'unmarked-change', 0);
+        // One that is known here, or anybody could leave keys behind by making up organizations.
+        const mayLandInMirror = kind === 'unknown' && found?.kind === 'known';
+        if (mayLandInMirror || kind === 'left-behind') {
+          const pendingMs = mayLandInMirror ? outcomeDelay(legacy) : 0;
+          findings.gap(credentials.organizationId, 'unmarked-change', pendingMs);
+        }
       };
     }
     const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap);

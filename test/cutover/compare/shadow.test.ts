@@ -109,4 +109,18 @@ describe('in shadow mode', () => {
     await get(apiKey);
     await summaryOnce(({ refusedKeys }) => refusedKeys.length === 0);
   });
+
+  test('a change that may still take effect once the mode is mirror is a gap until it no longer can', async () => {
+    here.legacy.behaviour.reset = 'before';
+    const headers = { 'content-type': 'application/json' };
+    const { status } = await here.send(player, 'PUT', '/api/profile/', { body: '{}', headers });
+    here.legacy.behaviour.reset = undefined;
+    expect(status).toBe(502);
+    const { gaps } = await summaryOnce((summary) => summary.gaps.length === 1);
+    const [{ reason, first, last }] = gaps as [ComparisonSummary['gaps'][number]];
+    expect({ reason, for: last - first >= 2 * here.bridge.config.legacyTimeout }).toEqual({
+      reason: 'unmarked-change',
+      for: true,
+    });
+  });
 });
