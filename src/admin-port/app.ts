@@ -79,7 +79,7 @@ const refuseUnknown: RequestHandler = (request, response) => {
     sendProblem(response, {
       status: 405,
       title: 'Method not allowed',
-      detail: `This path answers GET and HEAD, not ${request.method}.`,
+      detail: `This path supports GET and HEAD, not ${request.method}.`,
       remedy: 'The admin port is read-only. To change the policy, run: profile-bridge admin deprecation set',
       headers: { Allow: 'GET, HEAD' },
     });

@@ -17,7 +17,7 @@ export type Answer =
 const json = 'application/json; charset=utf-8';
 
 export function methodNotAllowed(methods: readonly string[]): ProblemError {
-  return new ProblemError('method-not-allowed', `This path answers ${methods.join(', ')} only.`, {
+  return new ProblemError('method-not-allowed', `This path supports ${methods.join(', ')} only.`, {
     allow: methods,
   });
 }

@@ -17,7 +17,7 @@ const timeoutMs = 2000;
 export function silentWorkersGauge(registry: Registry): Gauge {
   return new Gauge({
     name: 'profile_bridge_silent_workers',
-    help: 'Workers that do not tell their metrics; their requests may hang, too. Always 0 with a single process.',
+    help: 'Workers that do not report their metrics; their requests may hang, too. Always 0 with a single process.',
     registers: [registry],
   });
 }

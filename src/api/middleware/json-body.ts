@@ -30,7 +30,7 @@ export function invalidJson(reason: string): ProblemError {
 
 /** `invalid-body`, with the violations of the schema. */
 export function invalidBody(errors: BodyError[]): ProblemError {
-  return new ProblemError('invalid-body', 'The body does not follow the contract.', { errors });
+  return new ProblemError('invalid-body', 'The body does not match the schema.', { errors });
 }
 
 function requireJson(request: Request): void {

@@ -57,7 +57,7 @@ export function createLoadShedding(limits = defaultLimits) {
         if (ofSize.open >= ofSize.limit) refuse('This instance is receiving too many large bodies.');
         if (ofKey >= ofSize.perKey) {
           // This is not overload: only this key has reached its limit.
-          throw new ProblemError('overloaded', 'This sender is sending too many bodies at the same time.');
+          throw new ProblemError('overloaded', 'This API key is sending too many bodies at the same time.');
         }
         ofSize.byKey.set(keyId, ofKey + 1);
         ofSize.open++;

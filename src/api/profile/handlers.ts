@@ -99,7 +99,7 @@ function pictureProblem(picture: Exclude<StoredPicture, { kind: 'stored' }>): Pr
     case 'unsupported':
       return new ProblemError(
         'unsupported-media-type',
-        'By its bytes the file is not a JPEG, PNG, WebP or GIF picture.',
+        'The content of the file is not JPEG, PNG, WebP or GIF.',
       );
     case 'invalid':
       return new ProblemError('invalid-image', `The picture ${picture.reason}.`);
