@@ -68,7 +68,7 @@ function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
   yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to);
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
-  if (to === 'mirror' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
+  if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
   if (state.mode === 'reverse') yield* beforeLeavingReverse(evidence, to);
 }

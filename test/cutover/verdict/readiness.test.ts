@@ -88,6 +88,10 @@ describe('the step to mirror', () => {
     });
   });
 
+  test('is safe from reverse with keys that only the legacy service accepts: they work again there', () => {
+    expect(verdict('reverse', 'mirror', { comparisons: { unmappedKeys: 1 } })).toMatchObject({ ready: true });
+  });
+
   test('has a warning if hardly anything was compared', () => {
     expect(verdict('shadow', 'mirror', { comparisons: { compared: 99 } })).toMatchObject({
       ready: true,
