@@ -11,7 +11,7 @@ export interface Crowd {
   profilesEach: number;
 }
 
-/** Buckets that an index of so many names has about when it has grown by itself. */
+/** About how many buckets an index of this many names has when it has grown by itself. */
 export function bucketsFor(names: number): number {
   return Math.ceil(names / 36);
 }

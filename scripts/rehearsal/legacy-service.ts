@@ -14,7 +14,7 @@ export interface Player {
 /** The legacy service with its players, and its data as the migration reads it. */
 export type LegacyService = Awaited<ReturnType<typeof startLegacyService>>;
 
-/** Starts the stand-in for the legacy service with so many players, who have a name each, and one administrator. */
+/** Starts the stand-in for the legacy service with this many players, who have a name each, and one administrator. */
 export async function startLegacyService(count: number) {
   const legacy: Legacy = await startLegacy({ recording: false });
   const organization = legacy.organization(organizationId);

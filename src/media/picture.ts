@@ -112,7 +112,7 @@ export function createPictureDecoder(limits: DecodingLimits): (bytes: Buffer) =>
   const waiting: ((isFree: boolean) => void)[] = [];
   let running = 0;
 
-  /** Waits for a turn; false if there is none, or none in time. */
+  /** Waits for a turn; false if too many wait already, or it does not come in time. */
   async function enter(): Promise<boolean> {
     if (running < concurrency) {
       running++;

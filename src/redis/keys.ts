@@ -97,7 +97,7 @@ export function placeOf(normalized: string): string {
   return hash('sha1', normalized).slice(0, placeLength);
 }
 
-/** The number of the bucket that has a place, of so many (linear hashing). */
+/** The number of the bucket for a place, of this many buckets (linear hashing). */
 export function bucketOf(place: string, count: number): number {
   const digest = Number.parseInt(place, 16);
   // Below the power of two that is not below the count.

@@ -9,7 +9,7 @@ export type Command =
   | { kind: 'remove'; usernames: readonly string[] }
   | { kind: 'overwrite'; usernames: readonly string[] };
 
-/** What a client does next: waits for so many ms, sends the command, and goes away after `timeoutMs`, if given. */
+/** What a client does next: waits for this many ms, sends the command, and goes away after `timeoutMs`, if given. */
 export interface Turn {
   pause: number;
   timeoutMs?: number | undefined;

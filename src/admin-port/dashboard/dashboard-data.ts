@@ -12,7 +12,7 @@ import type { DashboardQuery } from './query.ts';
 
 export type DashboardData = Awaited<ReturnType<typeof readDashboardData>>;
 
-/** A client without a call for so many days is quiet. A weekly job is not. */
+/** A client without a call for this many days is quiet. A weekly job is not. */
 export const quietDays = 7;
 
 const maxOrganizations = 1000;

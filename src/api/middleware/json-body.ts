@@ -14,7 +14,7 @@ export async function receiveJson(request: Request, response: Response, limit: n
   return await receiveBody(request, response, { limit, unreadable: 'invalid-json' });
 }
 
-/** Parses JSON in UTF-8 (RFC 8259 §8.1); throws `invalid-json` where it is none. */
+/** Parses JSON in UTF-8 (RFC 8259 §8.1); throws `invalid-json` if it is not. */
 export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(utf8.decode(body)) as unknown;

@@ -47,7 +47,7 @@ export function createLoadShedding(limits = defaultLimits) {
       inUse: () => slotsInUse,
     },
     /**
-     * For bodies that are being received, of at most so many bytes. They wait for their client, and take memory and a
+     * For bodies that are being received, of at most `bytes` bytes. They wait for their client, and take memory and a
      * socket, but no slot.
      */
     openBodies: {

@@ -26,7 +26,7 @@ export type Shown = Partial<Record<(typeof profileFields)[number], string>> | un
 
 /**
  * A profile in the contract's shape by its fields. Null and empty are as unset as absent, whichever way a service says
- * so, and a number stands for its digits. `unreadable`: something is of another type, so that it is no profile.
+ * so, and a number stands for its digits. `unreadable`: something is of another type, so it is not a profile.
  */
 export function toShown(profile: Profile | undefined): Shown | 'unreadable' {
   if (profile === undefined) return undefined;

@@ -141,7 +141,7 @@ function read(
   return { remark: remarks[wanted.kind](left.length) };
 }
 
-/** What the legacy service did not do for so many names. */
+/** What the legacy service did not do, for this many names. */
 const remarks = {
   ban: (count: number) => `${count} of the names could not be denied`,
   remove: (count: number) => `${count} of the names could not be removed`,

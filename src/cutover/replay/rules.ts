@@ -84,7 +84,7 @@ export const maxRefusedKeys = 3;
 
 const delays = { first: 500, longest: 60_000 };
 
-/** How long to wait after so many attempts, in ms. */
+/** How long to wait after this many attempts, in ms. */
 export function delayAfter(attempts: number): number {
   return Math.min(delays.longest, delays.first * 2 ** Math.min(attempts - 1, 20));
 }

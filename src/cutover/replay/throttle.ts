@@ -54,7 +54,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     takeOver: (): void => {
       isShown = true;
     },
-    /** Whether so many pauses came one after the other that another instance may do better. */
+    /** Whether so many pauses in a row have been made that another instance should try. */
     isStuck: (): boolean => pauses >= maxPauses && now() < closedUntil,
     /** The legacy service has answered as expected, which removes the reason for a pause. */
     answered: (): void => {

@@ -64,7 +64,7 @@ async function applyLocked(
   const { run, source } = chosen;
   if (last === undefined && choice.isNextRound === true) {
     throw new FinalError(
-      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to begin it anew, run the same command again`,
+      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
     );
   }
   const { round, isResumed } = nextRound(chosen, choice, last);

@@ -10,7 +10,7 @@ import type { PruneChoice } from './read/assess.ts';
 const overlap = 5 * 60_000;
 
 export interface RoundChoice extends PruneChoice {
-  /** Begins the run anew, as if there was no round before. */
+  /** Starts the run over, as if there had been no earlier round. */
   fresh?: boolean | undefined;
   /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
   fullEvery?: number | undefined;

@@ -26,7 +26,7 @@ const publicOnly = new Agent({
 
 /**
  * Fetches a picture by http or https, following redirects; every host on the way must have public addresses only,
- * unless private and loopback addresses are allowed. Rejects with a PictureFault where there is none to be had.
+ * unless private and loopback addresses are allowed. Rejects with a PictureFault if it cannot be had.
  */
 export async function fetchPicture(
   url: string,
@@ -66,7 +66,7 @@ export async function fetchPicture(
 
 /**
  * Reads a picture from a folder: the file at the URL's path below it, or else of the path's last name. Nothing
- * outside the folder is ever read. Rejects with a PictureFault where there is none to be had.
+ * outside the folder is ever read. Rejects with a PictureFault if it cannot be had.
  */
 export async function readPicture(url: string, folder: string): Promise<Buffer> {
   const path = pathOf(url);

@@ -9,7 +9,7 @@ import type { RowSender } from './row-sender.ts';
 /** Names in a bucket, on average; lua/lib/names.lua has the same. */
 const namesPerBucket = 36;
 
-/** How many buckets an index of so many names has. */
+/** How many buckets an index of this many names has. */
 export function bucketCount(names: number): number {
   return Math.max(1, Math.ceil(names / namesPerBucket));
 }

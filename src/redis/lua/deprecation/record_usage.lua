@@ -11,8 +11,8 @@
 -- 'recorded'
 -- 'already'   this batch has been recorded before
 
--- The number grows with each batch of the instance that counted. What is known of a key is kept for some seconds, with
--- so many user agents; keys not used since `forget_before` (ms) are forgotten.
+-- The number grows with each batch of the instance that counted. A key's use is kept for `kept_seconds`, with at most
+-- `most_agents` user agents; keys not used since `forget_before` (ms) are forgotten.
 local instance, number, kept_seconds, forget_before, most_agents = unpack(ARGV, 1, 5)
 local done = usage_flush_key(instance)
 local latest = redis.call('GET', done)

@@ -56,7 +56,7 @@ local function split(index)
   counts[index] = count + 1
 end
 
--- Gives an index that is still empty the buckets that so many names need: then none has to be split on the way.
+-- Gives an empty index the buckets that this many names need, so that none has to be split while it is filled.
 local function make_room(index, names)
   if size_of(index) > 1 or redis.call('EXISTS', names_key(index, 0)) == 1 then return end
   local count = math.max(1, math.ceil(names / usual))

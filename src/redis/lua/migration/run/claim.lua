@@ -4,7 +4,7 @@
 -- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
 --
 -- {'exists'}      claimed
--- {'begun'}       claimed, and only who has this claim can load it and finish the load
+-- {'begun'}       claimed, and only the holder of this claim can load it and finish the load
 -- {'held', run}   another run is loading it: not claimed
 -- {'absent'}      it does not exist: not claimed
 
