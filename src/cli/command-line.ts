@@ -97,8 +97,8 @@ const storeFaults: [reply: RegExp, fault: string, remedy: string][] = [
   ],
   [
     rightRefused,
-    'the user of REDIS_URL lacks a right',
-    'give it the rights that src/redis/README.md lists under "Permissions"',
+    'the user of REDIS_URL lacks a permission',
+    'give it the permissions that src/redis/README.md lists under "Permissions"',
   ],
 ];
 

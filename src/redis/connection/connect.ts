@@ -53,7 +53,7 @@ export async function closeRedis(client: RedisClient): Promise<void> {
 
 const unavailableReplies =
   /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOREPLICAS|OOM|OUTDATED|READONLY|TRYAGAIN|WRONGPASS) /;
-/** Replies to a user who lacks a right; within a script Redis 7.0 says the first, Redis 7.2 and Valkey the second. */
+/** Replies to a user who lacks a permission; within a script Redis 7.0 says the first, Redis 7.2 and Valkey the second. */
 export const rightRefused = /^(NOPERM |ERR The user executing the script can't |ERR ACL failure in script: )/;
 const unavailableMessages =
   /^(Connection is closed|connect ETIMEDOUT|Command timed out|Socket timeout|Stream isn't writeable|Cluster isn't ready|Cluster is (ended|disconnect)|None of startup nodes|Failed to refresh slots cache|Too many Cluster redirections|All sentinels are unreachable|Command aborted due to connection close|Reached the max retries|All keys in the pipeline should belong)/;
@@ -62,7 +62,7 @@ const unavailableCodes =
 
 /**
  * Whether this error of a command means that the store is unavailable, too slow, full, or takes no writes at the
- * moment, or that its user has lost a right (problem `store-unavailable`). The write has not happened, or, if the
+ * moment, or that its user has lost a permission (problem `store-unavailable`). The write has not happened, or, if the
  * connection broke, may have happened.
  */
 export function isStoreUnavailable(error: unknown): boolean {
@@ -164,7 +164,7 @@ function unreachable({ display }: RedisAddress, cause: unknown): Error {
 
 const remedies: [RegExp, remedy: string][] = [
   [/is loading/, 'wait until it has'],
-  [/NOPERM/, 'give the user the rights that src/redis/README.md lists under "Permissions"'],
+  [/NOPERM/, 'give the user the permissions that src/redis/README.md lists under "Permissions"'],
   [/max number of clients/, 'raise its maxclients, or end other clients'],
   [/cluster support disabled/, 'it is no node of a cluster: write redis:// or rediss://'],
   [/No such master/, "let REDIS_URL end with the master's name that its sentinels know"],

@@ -15,6 +15,6 @@ export async function checkPermissions(client: RedisClient, prefix: string): Pro
   if (refused.length === 0) return;
   const what = refused[0] === 'keys' ? `use keys that begin with ${prefix}` : `run ${refused.join(', ')}`;
   throw new Error(
-    `the user of REDIS_URL may not ${what}: give it the rights that src/redis/README.md lists under "Permissions"`,
+    `the user of REDIS_URL may not ${what}: give it the permissions that src/redis/README.md lists under "Permissions"`,
   );
 }

@@ -325,7 +325,7 @@ describe('errors of a store that cannot serve just now', () => {
     expect(isStoreUnavailable((await endless).error)).toBe(false);
   });
 
-  test('include rights that its user has lost, for a command and within a script', async () => {
+  test('include permissions that its user has lost, for a command and within a script', async () => {
     const server = await redis();
     const operator = await open(server.url);
     await operator.call('ACL', 'SETUSER', 'bridge', 'on', '>secret', '~*', '+@all', '-get');

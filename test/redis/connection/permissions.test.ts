@@ -50,7 +50,7 @@ async function refusal(redisUrl: string): Promise<string> {
   }
 }
 
-test('the documented rights are enough for the service and the tools', async () => {
+test('the documented permissions are enough for the service and the tools', async () => {
   const redisUrl = await addUser('bridge', documented);
   const bridge = await startBridge({ redisUrl, keyPrefix: 'pb:' });
   try {
@@ -87,7 +87,7 @@ test('the documented rights are enough for the service and the tools', async () 
   expect(await operator.acl('LOG')).toEqual([]);
 });
 
-test('the documented rights are enough while requests are forwarded to the legacy service', async () => {
+test('the documented permissions are enough while requests are forwarded to the legacy service', async () => {
   const redisUrl = await addUser('forwarding', documented);
   const { bridge, legacy, admin, player, send, close } = await startLegacyBridge({
     redisUrl,
@@ -124,7 +124,7 @@ test('the documented rights are enough while requests are forwarded to the legac
   expect(await operator.acl('LOG')).toEqual([]);
 });
 
-test('a user that lacks a right is refused at start, with what it lacks and the remedy', async () => {
+test('a user that lacks a permission is refused at start, with what it lacks and the remedy', async () => {
   const remedy = 'src/redis/README.md lists under "Permissions"';
   const pinging = await refusal(await addUser('pinging', ['~*', '+ping']));
   expect(pinging).toContain("'info' command");
