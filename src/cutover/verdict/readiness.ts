@@ -268,7 +268,7 @@ function* warningsFor(
   if (needsComparisons && compared < minComparisons) {
     yield {
       code: 'few-comparisons',
-      reason: `only ${counted(compared, 'comparison')} ${compared === 1 ? 'was' : 'were'} made in this mode`,
+      reason: `fewer than ${minComparisons} comparisons were made in this mode (${compared})`,
       remedy: 'wait for more traffic',
     };
   }
