@@ -8,7 +8,7 @@ export function readParameters<Name extends string>(
   const reasons: string[] = [];
   for (const [given, value] of searchParams) {
     const name = names.find((known) => known === given);
-    if (name === undefined) reasons.push(`unknown parameter "${given}"; known are ${names.join(', ')}`);
+    if (name === undefined) reasons.push(`unknown parameter "${given}": there are only ${names.join(', ')}`);
     else if (fields[name] !== undefined) reasons.push(`${name} is given more than once`);
     else fields[name] = value;
   }

@@ -110,7 +110,7 @@ export function parseEntities(value: string): Entity[] {
   const entities = words.map((word) => {
     if (isEntity(word)) return word;
     throw new InvalidArgumentError(
-      `There is no ${JSON.stringify(word)}; there are ${entityNames.join(', ')}.`,
+      `There is no entity ${JSON.stringify(word)}: the entities are ${entityNames.join(', ')}.`,
     );
   });
   if (entities.length === 0) throw new InvalidArgumentError('Name at least one.');

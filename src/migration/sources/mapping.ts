@@ -47,7 +47,7 @@ export function parseMapping(yaml: string, path: string): Mapping {
     return fail('entities', `must name at least one of ${entityNames.join(', ')}`);
   const mappings = Object.entries(entities).map(([name, given]) => {
     const where = `entities.${name}`;
-    if (!isEntity(name)) return fail(where, `is unknown; there are ${entityNames.join(', ')}`);
+    if (!isEntity(name)) return fail(where, `is not an entity: the entities are ${entityNames.join(', ')}`);
     return [name, readEntity(name, where, given, fail)] as const;
   });
   return new Map(mappings);
@@ -68,7 +68,7 @@ function readEntity(entity: Entity, where: string, given: unknown, fail: Fail): 
   if (!isFields(given)) return fail(where, 'must be an object with query and key, or fields');
   const { query, key, fields, ...others } = given;
   for (const name of Object.keys(others))
-    fail(where, `has an unknown setting ${JSON.stringify(name)}; there are query, key and fields`);
+    fail(where, `has an unknown setting ${JSON.stringify(name)}: the settings are query, key and fields`);
   if (query !== undefined && (typeof query !== 'string' || query.trim() === ''))
     return fail(`${where}.query`, 'must be a SELECT');
   const columns = typeof key === 'string' ? [key] : key;

@@ -166,7 +166,7 @@ const remedies: [RegExp, remedy: string][] = [
   [/is loading/, 'wait until it has'],
   [/NOPERM/, 'give the user the permissions that src/redis/README.md lists under "Permissions"'],
   [/max number of clients/, 'raise its maxclients, or end other clients'],
-  [/cluster support disabled/, 'it is no node of a cluster: write redis:// or rediss://'],
+  [/cluster support disabled/, 'it is not a node of a cluster: write redis:// or rediss://'],
   [/No such master/, "let REDIS_URL end with the master's name that its sentinels know"],
   [/WRONGPASS|NOAUTH|ERR AUTH/, 'correct the user or password in REDIS_URL'],
   [

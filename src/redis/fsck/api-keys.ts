@@ -19,7 +19,7 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
   }
   for (const [field, time] of Object.entries({ t, e, x })) {
     if (isStoredTime(time)) continue;
-    const detail = `key ${id} has the time ${quote(time)}, which is none: revoke it, or correct field ${field} of ${quote(key)}`;
+    const detail = `key ${id} has ${quote(time)} for a time: revoke it, or correct field ${field} of ${quote(key)}`;
     await report('key-invalid', detail);
   }
   await checkListed(check, id, sha256);

@@ -37,12 +37,15 @@ entities:
     ['[1]', /the mapping must be an object/],
     ['entity: {}', /"entity" is unknown; the only top-level name is entities/],
     ['entities: {}', /entities must name at least one of organizations, api-keys/],
-    ['entities: {users: {query: SELECT 1}}', /entities\.users is unknown; there are organizations/],
-    ['entities: {__proto__: {query: SELECT 1}}', /entities\.__proto__ is unknown/],
+    [
+      'entities: {users: {query: SELECT 1}}',
+      /entities\.users is not an entity: the entities are organizations/,
+    ],
+    ['entities: {__proto__: {query: SELECT 1}}', /entities\.__proto__ is not an entity/],
     ['entities: {profiles: SELECT 1}', /entities\.profiles must be an object/],
     [
       'entities: {profiles: {sql: SELECT 1}}',
-      /entities\.profiles has an unknown setting "sql"; there are query, key and fields/,
+      /entities\.profiles has an unknown setting "sql": the settings are query, key and fields/,
     ],
     ['entities: {profiles: {query: [1]}}', /entities\.profiles\.query must be a SELECT/],
     [

@@ -279,7 +279,7 @@ describe('a store that the bridge cannot use', () => {
   test('because it is no cluster is refused, naming the right URL', async () => {
     const { port } = await redis();
     await expect(connectRedis(`redis+cluster://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
-      /no node of a cluster: write redis:\/\//,
+      /not a node of a cluster: write redis:\/\//,
     );
   });
 

@@ -146,7 +146,7 @@ function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, 
   if (entity === 'organizations' && organization.exists) {
     const { comparison } = organizationSettings(item.record);
     if (comparison === organization.settings.comparison) return;
-    const detail = `organization ${JSON.stringify(organization.id)} goes on comparing names as it does: profile-bridge admin org set changes that`;
+    const detail = `organization ${JSON.stringify(organization.id)} keeps its username comparison: only profile-bridge admin org set changes it`;
     issues.add({ entity, reason: 'comparison-kept', where: placeOf(item), detail, ...subject });
   }
 }

@@ -46,7 +46,7 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv) {
   if (missing !== undefined) {
     await source.close();
     throw new UsageError(
-      `${source.name} has no ${missing}: leave it out of --entities; there are ${source.entities.join(', ')}`,
+      `${source.name} has no ${missing}: leave it out of --entities; the source has ${source.entities.join(', ')}`,
     );
   }
   const wanted = choice.entities ?? source.entities;
