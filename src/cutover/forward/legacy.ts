@@ -125,8 +125,13 @@ export function isUndelivered(error: unknown): boolean {
 }
 
 function wasUnconnected(cause: unknown): boolean {
-  const { code } = (cause ?? {}) as NodeJS.ErrnoException;
-  return cause instanceof errors.ConnectTimeoutError || (code !== undefined && unconnected.has(code));
+  const { code, syscall } = (cause ?? {}) as NodeJS.ErrnoException;
+  // A route that is lost after the request was sent has the same codes.
+  const isConnected = syscall === 'read' || syscall === 'write';
+  return (
+    cause instanceof errors.ConnectTimeoutError ||
+    (code !== undefined && unconnected.has(code) && !isConnected)
+  );
 }
 
 const unconnected = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
