@@ -7,6 +7,9 @@ export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
 
+/** The source cannot be reached, or no longer: unlike a mistake in what was asked for, this may be over in a while. */
+export class SourceUnavailable extends SourceError {}
+
 /** One row of the source: a record, or the reason why it is not one. */
 export type Row<E extends Entity = Entity> = Parsed<E> & RecordNames;
 

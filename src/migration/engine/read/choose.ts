@@ -5,7 +5,7 @@ import type { Entity } from '../../records/records.ts';
 import { defaultRunName } from '../../runs/runs.ts';
 import { openSource } from '../../sources/open.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
-import { SourceError, type Source } from '../../sources/source.ts';
+import { SourceError, SourceUnavailable, type Source } from '../../sources/source.ts';
 import { isDatabaseUrl } from '../../sources/databases/urls.ts';
 import { UsageError } from '../issues.ts';
 
@@ -82,7 +82,8 @@ async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): 
     const { readMapping } = await import('../../sources/mapping.ts');
     return await openSource(source, await readMapping(mapping), env);
   } catch (error) {
-    throw error instanceof SourceError ? new UsageError(error.message) : error;
+    const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailable);
+    throw isMistake ? new UsageError(error.message) : error;
   }
 }
 

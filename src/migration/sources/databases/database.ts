@@ -1,5 +1,5 @@
 import type { Cell } from '../../records/cells.ts';
-import { SourceError } from '../source.ts';
+import { SourceError, SourceUnavailable } from '../source.ts';
 import type { DatabaseUrl } from './urls.ts';
 
 /** A column of a query's result. */
@@ -84,9 +84,9 @@ export function connectionError(
   failure: keyof typeof connectionFailures,
   { shown }: DatabaseUrl,
   code: string,
-): SourceError {
+): SourceUnavailable {
   const isEncryption = failure === 'unreachable' && encryptionCode.test(code);
-  return new SourceError(connectionFailures[isEncryption ? 'encryption' : failure](shown, code));
+  return new SourceUnavailable(connectionFailures[isEncryption ? 'encryption' : failure](shown, code));
 }
 
 /** The error for a query that the server refuses, in one line. */

@@ -340,6 +340,17 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     expect(elsewhere).toMatch(/nowhere: there is no such database/);
   });
 
+  test('a database that cannot be reached is a failure of the command, not wrong usage', async () => {
+    const nobody = new URL(url);
+    nobody.port = '1';
+    const mapping = join(newFolder(), 'mapping.yaml');
+    writeFileSync(mapping, many);
+    expect(await createTool().text('plan', '--source', nobody.href, '--mapping', mapping)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringMatching(/^error: cannot reach .*\(ECONNREFUSED\)[^\n]*\n$/),
+    });
+  });
+
   test('Ctrl-C ends a command while the database has yet to answer', async () => {
     const query = `SELECT n AS ${organization}, n AS ${user}, ${under.slow} AS username FROM (${under.numbers(9)}) AS numbers`;
     const mapping = join(newFolder(), 'mapping.yaml');
