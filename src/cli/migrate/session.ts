@@ -50,7 +50,7 @@ export async function withSource<Own extends Report>(
   work: (chosen: Chosen, context: MigrationContext) => Promise<Own>,
 ): Promise<Own & CommandResult> {
   const startedAt = Date.now();
-  const chosen = await openChosen(choice, environment.env);
+  const chosen = await openChosen(choice, environment.env, environment.signal);
   try {
     keepFromReport(choice, chosen.source.ignored ?? []);
     return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>

@@ -7,12 +7,14 @@ import type { Source } from './source.ts';
 
 /**
  * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every query are
- * checked here, so that a mistake is known before anything is read. Failures are SourceErrors.
+ * checked here, so that a mistake is known before anything is read. Failures are SourceErrors; one of them is that
+ * `signal` was aborted meanwhile.
  */
 export async function openSource(
   location: string,
   mapping?: Mapping,
   env: NodeJS.ProcessEnv = {},
+  signal?: AbortSignal,
 ): Promise<Source> {
   if (!isDatabaseUrl(location)) return openFiles(location, mapping);
   const address = parseDatabaseUrl(location, env);
@@ -24,8 +26,8 @@ export async function openSource(
   // Only the driver that is needed is loaded: both together take longer than reading a small source.
   if (address.dialect === 'mysql') {
     const { openMysql } = await import('./databases/mysql.ts');
-    return openTables(address, await openMysql(address), mapping);
+    return openTables(address, await openMysql(address), mapping, signal);
   }
   const { openPostgres } = await import('./databases/postgres.ts');
-  return openTables(address, await openPostgres(address), mapping);
+  return openTables(address, await openPostgres(address), mapping, signal);
 }

@@ -38,10 +38,10 @@ export interface SourceChoice {
 /** A source as chosen, opened; whoever opens it closes it. */
 export type Chosen = Awaited<ReturnType<typeof openChosen>>;
 
-/** Opens what was chosen; the environment may have its password. Mistakes are UsageErrors. */
-export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv) {
+/** Opens what was chosen, unless aborted; the environment may have its password. Mistakes are UsageErrors. */
+export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, signal?: AbortSignal) {
   const openedAt = openingTime(choice);
-  const source = await open(choice, env);
+  const source = await open(choice, env, signal);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
     await source.close();
@@ -75,12 +75,16 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv) {
   };
 }
 
-async function open({ source, mapping }: SourceChoice, env: NodeJS.ProcessEnv): Promise<Source> {
+async function open(
+  { source, mapping }: SourceChoice,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal | undefined,
+): Promise<Source> {
   try {
-    if (mapping === undefined) return await openSource(source, undefined, env);
+    if (mapping === undefined) return await openSource(source, undefined, env, signal);
     // Loaded only if needed: loading the YAML parser takes longer than reading a small source.
     const { readMapping } = await import('../../sources/mapping.ts');
-    return await openSource(source, await readMapping(mapping), env);
+    return await openSource(source, await readMapping(mapping), env, signal);
   } catch (error) {
     const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailable);
     throw isMistake ? new UsageError(error.message) : error;

@@ -17,13 +17,19 @@ export async function openTables(
   { dialect, shown }: DatabaseUrl,
   database: Database,
   mapping: Mapping,
+  signal?: AbortSignal,
 ): Promise<Source> {
   const readers = new Map<Entity, ReadRows>();
+  // A query waits for as long as somebody locks its tables.
+  const stop = (): unknown => database.close();
+  signal?.addEventListener('abort', stop);
   try {
     for (const [entity, own] of mapping) readers.set(entity, await openTable(database, dialect, entity, own));
   } catch (error) {
     await database.close();
     throw error;
+  } finally {
+    signal?.removeEventListener('abort', stop);
   }
   const { settledUntil, close } = database;
   return createSource(readers, { name: shown, ignored: [], settledUntil, close });

@@ -24,6 +24,10 @@ export interface DatabaseUnderTest {
   slow: string;
   /** Whether it is being evaluated. */
   isSlow: (url: string) => Promise<boolean>;
+  /** A statement that keeps others from reading a table. */
+  lock: (table: string) => string;
+  /** Whether somebody waits for it to end. */
+  isLockAwaited: (url: string) => Promise<boolean>;
   /** A type for 32 bytes, and a value of it. */
   bytes: string;
   byteLiteral: (hex: string) => string;
@@ -362,6 +366,22 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     child.kill('SIGINT');
     expect(await end).toMatchObject({ code: 130, err: expect.stringContaining('interrupted') });
     expect(performance.now() - interruptedAt).toBeLessThan(20_000);
+  });
+
+  test('Ctrl-C ends a command that waits for a locked table while it checks the queries', async () => {
+    await under.run(url, 'CREATE TABLE locked (org int, id int)');
+    const finish = await under.openTransaction(url, under.lock('locked'));
+    const interrupt = new AbortController();
+    const query = `SELECT org AS ${organization}, id AS ${user} FROM locked`;
+    const mapping = parseMapping(profiles(query, 'userId'), 'mapping.yaml');
+    try {
+      const opening = messageOf(() => openSource(url, mapping, {}, interrupt.signal));
+      await until(async () => await under.isLockAwaited(url));
+      interrupt.abort();
+      expect(await opening).toMatch(/lost the connection/);
+    } finally {
+      await finish();
+    }
   });
 
   return () => server;

@@ -9,6 +9,18 @@ import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
 import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
 
+/** Whether a session is in a state. */
+const hasProcess =
+  (state: string) =>
+  async (url: string): Promise<boolean> => {
+    const connection = await createConnection({ uri: url });
+    const [rows] = await connection.query(
+      `SELECT 1 FROM information_schema.processlist WHERE state = '${state}'`,
+    );
+    await connection.end();
+    return (rows as unknown[]).length > 0;
+  };
+
 describeWithMariadb('a MySQL or MariaDB source', () => {
   const server = behavesAsDatabase({
     start: startMariadb,
@@ -17,14 +29,9 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     quote: (name) => `\`${name}\``,
     numbers: (count) => `SELECT seq AS n FROM seq_1_to_${count}`,
     slow: 'SLEEP(60)',
-    isSlow: async (url) => {
-      const connection = await createConnection({ uri: url });
-      const [rows] = await connection.query(
-        "SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep'",
-      );
-      await connection.end();
-      return (rows as unknown[]).length > 0;
-    },
+    isSlow: hasProcess('User sleep'),
+    lock: (table) => `LOCK TABLES ${table} WRITE`,
+    isLockAwaited: hasProcess('Waiting for table metadata lock'),
     bytes: 'varbinary(32)',
     byteLiteral: (hex) => `X'${hex}'`,
     openTransaction: async (url, statement) => {

@@ -11,14 +11,17 @@ import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
 import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
 
-/** Whether somebody sleeps in the server. */
-async function isSlow(url: string): Promise<boolean> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  const { rows } = await client.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-  await client.end();
-  return rows.length > 0;
-}
+/** Whether a session is in a state. */
+const hasActivity =
+  (state: string) =>
+  async (url: string): Promise<boolean> => {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query(`SELECT FROM pg_stat_activity WHERE ${state}`);
+    await client.end();
+    return rows.length > 0;
+  };
+const isSlow = hasActivity("wait_event = 'PgSleep'");
 
 describeWithPostgres('a PostgreSQL source', () => {
   const server = behavesAsDatabase({
@@ -29,6 +32,8 @@ describeWithPostgres('a PostgreSQL source', () => {
     numbers: (count) => `SELECT n FROM generate_series(1, ${count}) AS n`,
     slow: 'pg_sleep(60)::text',
     isSlow,
+    lock: (table) => `LOCK TABLE ${table}`,
+    isLockAwaited: hasActivity("wait_event_type = 'Lock'"),
     bytes: 'bytea',
     byteLiteral: (hex) => `'\\x${hex}'`,
     openTransaction: async (url, statement) => {
