@@ -199,7 +199,8 @@ function describeColumn(field: FieldPacket): MysqlColumn {
   if (type === types.json) return { ...column, isJson: true };
   if (type === types.bit) return { name, read: (bytes) => BigInt(`0x${bytes.toString('hex')}`).toString() };
   if (!types.strings.includes(type)) return column;
-  if (field.characterSet === binaryCharset) {
+  // A NULL that the query itself writes has no length.
+  if (field.characterSet === binaryCharset && field.columnLength !== 0) {
     const notText = 'bytes, not text: write it as CONVERT(… USING utf8mb4), or LOWER(HEX(…))';
     return { name, read: (bytes) => bytes.toString('hex'), notText };
   }

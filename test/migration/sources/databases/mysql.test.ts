@@ -120,6 +120,13 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     ]);
   });
 
+  test('a column that is always NULL is no column of bytes', async () => {
+    const yaml = `entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId, NULL AS username, NULL AS avatar", key: [userId]}}`;
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+      { organizationId: '1', userId: '2' },
+    ]);
+  });
+
   test('rows older than a given time can be left out by the database; rows without a time stay', async () => {
     await runMariadb(
       url,
