@@ -34,6 +34,8 @@ export interface Database {
   estimate: (select: string, where: string) => Promise<number>;
   /** The first row of the query, if there is one. */
   first: (select: string, where: string) => Promise<readonly Cell[] | undefined>;
+  /** What the server warned of in the last stream, such as a value that it could not convert; quotes no value. */
+  warning?: (where: string) => Promise<string | undefined>;
   close: () => Promise<void>;
 }
 

@@ -130,6 +130,12 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
       const { rows } = await run(select, where);
       return rows[0]?.map((cell) => cell && asText(cell));
     },
+    warning: async (where) => {
+      const { rows } = await run('SHOW WARNINGS', where);
+      const [, , message] = rows.find(([level]) => String(level) !== 'Note') ?? [];
+      // It quotes the value, which may be an API key.
+      return message?.toString().replace(/'[^]*'/, '…');
+    },
     close: async () => {
       // The server would first send the rest of an abandoned result, or would not answer yet.
       if (isBusy) (connection as { stream?: Socket }).stream?.destroy();

@@ -127,8 +127,10 @@ async function openTable(
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }
+    const warned = await database.warning?.(inQuery);
     if (mayRepeat) await checkUnique(part);
-    yield batch.cut(1);
+    const warning = `the database warns (${warned}): check that the query changes and loses no value`;
+    yield { ...batch.cut(1), warnings: warned === undefined ? [] : [warning] };
   };
 }
 

@@ -127,6 +127,26 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     ]);
   });
 
+  test.each([
+    ['not UTF-8', "CONVERT(X'636166e9' USING utf8mb4)", 'Invalid utf8mb4 character string: …'],
+    [
+      'too long',
+      "REPEAT('x', 17000000)",
+      'Result of repeat() was larger than max_allowed_packet (16777216) - truncated',
+    ],
+    ['no number', "CAST('it''s 7' AS INT)", 'Truncated incorrect INTEGER value: …'],
+  ])('a value that the server changes, since it is %s, is a warning', async (_, value, reason) => {
+    const yaml = `entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId, ${value} AS username", key: [userId]}}`;
+    const warnings = await withSource(url, yaml, async (source) => {
+      const all: unknown[] = [];
+      for await (const batch of source.read('profiles')) all.push(...(batch.warnings ?? []));
+      return all;
+    });
+    expect(warnings).toEqual([
+      `the database warns (${reason}): check that the query changes and loses no value`,
+    ]);
+  });
+
   test('rows older than a given time can be left out by the database; rows without a time stay', async () => {
     await runMariadb(
       url,
