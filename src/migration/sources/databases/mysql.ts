@@ -28,9 +28,10 @@ const types = {
 const binaryCharset = 63;
 
 // Writes of a transaction that is open when the snapshot is taken are not in it. Without the PROCESS privilege
-// nothing says when the oldest one began.
+// nothing says when the oldest one began, and a server that is only read, as replicas are, does not know its primary's.
 const settledQuery = `
-  SELECT FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3))))
+  SELECT IF(@@GLOBAL.read_only IN ('0', 'OFF'),
+    FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3)))), 0)
   FROM information_schema.innodb_trx
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
 

@@ -189,6 +189,19 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     }
   });
 
+  test('a replica, which may only be read, does not know the transactions of its primary: nothing is settled', async () => {
+    const yaml = 'entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId", key: [userId]}}';
+    const settled = async (): Promise<number> =>
+      await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
+    await runMariadb(server().url(''), 'SET GLOBAL read_only = 1');
+    try {
+      expect(await settled()).toBe(0);
+    } finally {
+      await runMariadb(server().url(''), 'SET GLOBAL read_only = 0');
+    }
+    expect(await settled()).toBeGreaterThan(0);
+  });
+
   test("a server's limits on idle transactions do not bind the reader", async () => {
     const limits = ['idle_transaction_timeout', 'idle_readonly_transaction_timeout'];
     for (const limit of limits) await runMariadb(server().url(''), `SET GLOBAL ${limit} = 60`);
