@@ -48,7 +48,7 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
   if (url === undefined || /@/.test(url.pathname + url.search + url.hash) || !isDecodable(url)) {
     throw new SourceError(
-      'the source URL is not valid: percent-encode special characters in its user and password',
+      'the source URL is not valid: check its host and port, and percent-encode special characters in its user and password',
     );
   }
   // Any other would be ignored, and the password sent without encryption.

@@ -29,10 +29,12 @@ describe('a source URL', () => {
     'postgres://reader:12#secret@db/game',
     'mysql://reader:secret@db:notaport/game',
     'mysql://reader:100%secret@db/game',
-  ])('%j, whose password spoils it, is refused without showing any of it', async (url) => {
+    'postgres://reader@db:99999/game',
+    'postgres://reader@/game?host=/run/postgresql',
+  ])('%j, which is not valid, is refused without showing any of it', async (url) => {
     const said = await messageOf(() => parseDatabaseUrl(url, {}));
     expect(said).toBe(
-      'SourceError: the source URL is not valid: percent-encode special characters in its user and password',
+      'SourceError: the source URL is not valid: check its host and port, and percent-encode special characters in its user and password',
     );
   });
 
