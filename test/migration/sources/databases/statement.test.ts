@@ -31,6 +31,9 @@ describe('a query', () => {
     // Minus minus one: in MySQL, a comment has white space after its dashes.
     expect(plainSelect('SELECT 5--1', 'mysql', 'q')).toBe('SELECT 5--1');
     expect(plainSelect('SELECT 5--\n-1 --', 'mysql', 'q')).toBe('SELECT 5--\n-1');
+    // What MySQL and MariaDB run, though it looks like a comment.
+    for (const run of ['SELECT 1 /*!50000 , 2 */', 'SELECT 1 /*M!100100 , 2 */'])
+      expect(plainSelect(`${run} ; /* 3 */`, 'mysql', 'q')).toBe(run);
     expect(plainSelect('/* /* a */ b */ SELECT 1', 'postgresql', 'q')).toBe('/* /* a */ b */ SELECT 1');
   });
 
