@@ -86,7 +86,7 @@ function readLine(json: string, bytes: number, open: boolean): Line {
     return isFields(raw) ? { raw, bytes } : { fault: 'is not a JSON object' };
   } catch (error) {
     if (open) return { fault: cutShort };
-    const begun = /^\s*([[{])\s*$/.exec(json)?.[1];
+    const begun = /^\s*(\[|\{(?=\s*$))/.exec(json)?.[1];
     if (begun !== undefined)
       return { fault: `begins a value of several lines: ${oneObjectPerLine} ${begun === '[' ? '.[]' : '.'}` };
     if (json.includes('\0')) return { fault: 'is not valid JSON: it holds NUL bytes' };

@@ -146,10 +146,11 @@ describe('an NDJSON file', () => {
   });
 
   test('that is one JSON value over several lines is refused as such', async () => {
+    const begun = '1! begins a value of several lines: write one object per line, such as by jq -c .[]';
     await put('profiles.ndjson', JSON.stringify([{ organizationId: 'acme', userId: 'u1' }], null, 2));
-    expect((await profiles())[0]).toBe(
-      '1! begins a value of several lines: write one object per line, such as by jq -c .[]',
-    );
+    expect((await profiles())[0]).toBe(begun);
+    await put('profiles.ndjson', `[${line('u1')},\n${line('u2')}]\n`);
+    expect((await profiles())[0]).toBe(begun);
   });
 
   test('with lines that are not JSON objects reports them by position, and reads the others', async () => {
