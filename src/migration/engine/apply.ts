@@ -7,6 +7,7 @@ import {
   type RoundState,
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
+import { SourceError } from '../sources/source.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { assessSource } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
@@ -41,8 +42,13 @@ export async function applyRun(chosen: Chosen, outer: MigrationContext, choice: 
       if (applied.kind !== 'applied') await leaveNothing();
       return applied;
     } catch (error) {
+      const cleanUp = async (): Promise<void> => {
+        // No later apply could go on with what was loaded from a source that cannot be read.
+        if (error instanceof SourceError) await rollBack(context);
+        await leaveNothing();
+      };
       // Redis may be what has failed; the next apply finds what is left.
-      await leaveNothing().catch(() => {});
+      await cleanUp().catch(() => {});
       throw error;
     }
   });

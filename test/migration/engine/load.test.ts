@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { runTool } from '../../support/admin.ts';
@@ -67,6 +68,22 @@ describe('an organization that Redis does not know', () => {
       exitCode: 0,
       json: { refused: 1 },
     });
+  });
+
+  test('is rolled back completely if the source cannot be read to its end', async () => {
+    const tool = createTool();
+    const source = newFolder();
+    const whole = gzipSync(
+      profiles(5000)
+        .map((record) => `${JSON.stringify(record)}\n`)
+        .join(''),
+    );
+    writeFileSync(join(source, 'profiles.ndjson.gz'), whole.subarray(0, -1000));
+    expect(await tool.json('apply', '--source', source)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('is not a whole gzip file'),
+    });
+    expect(await keysOf(store, tool.prefix)).toEqual([`${tool.prefix}migration:token`]);
   });
 
   test('is counted the same by apply and status, invalid and refused rows included', async () => {
