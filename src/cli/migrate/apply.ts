@@ -49,7 +49,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
             },
     });
     const { issues } = context;
-    const { kind, assessment, pruned, pendingRenames, isFull } = applied;
+    const { kind, assessment, pruned, completedRenames, pendingRenames, isFull } = applied;
     const { pruning } = assessment;
     const isWritten = kind === 'applied' || kind === 'interrupted';
     const figures = figuresOf(assessment.reading, context);
@@ -77,6 +77,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
         ...sum,
         written,
         problems: assessment.problems + late,
+        ...(completedRenames > 0 && { completedRenames }),
         ...(pendingRenames > 0 && { pendingRenames }),
         ...(choice.prune === true && {
           pruned: Object.fromEntries(pruned ?? []),
@@ -102,10 +103,12 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-function titleOf({ kind, isResumed }: Applied, run: string): string {
+function titleOf({ kind, isResumed, completedRenames }: Applied, run: string): string {
   if (kind === 'interrupted') return `Stopped ${run} cleanly.`;
-  if (kind !== 'applied') return `Nothing was written by ${run}; this is what it found.`;
-  return `Applied ${run}${isResumed ? ', resuming where it had stopped' : ''}.`;
+  if (kind === 'applied') return `Applied ${run}${isResumed ? ', resuming where it had stopped' : ''}.`;
+  return completedRenames === 0
+    ? `Nothing was written by ${run}; this is what it found.`
+    : `Only ${counted(completedRenames, 'pending rename')} completed by ${run}; this is what else it found.`;
 }
 
 async function copy(
@@ -137,20 +140,21 @@ function describePruned({ pruned, assessment: { pruning } }: Applied): string {
 }
 
 function errorOf(
-  { kind, assessment, pendingRenames }: Applied,
+  { kind, assessment, completedRenames, pendingRenames }: Applied,
   late: number,
   { issues }: MigrationContext,
 ): string {
+  const nothing = completedRenames === 0 ? 'nothing' : 'nothing else';
   if (kind === 'interrupted') {
     return pendingRenames === 0
       ? 'interrupted: run the same command again to resume'
       : `interrupted with ${counted(pendingRenames, 'rename')} pending: run the same command again; it begins with that`;
   }
   if (kind === 'prune-refused') {
-    return `${assessment.pruning?.refusal ?? ''}, so nothing was written: check that the source is whole, then allow it with --prune-at-most N`;
+    return `${assessment.pruning?.refusal ?? ''}, so ${nothing} was written: check that the source is whole, then allow it with --prune-at-most N`;
   }
   if (kind === 'refused') {
-    const or = ', so nothing was written: correct the source, or use';
+    const or = `, so ${nothing} was written: correct the source, or use`;
     return remedyFor(assessment.problems, issues, assessment.reading, or);
   }
   return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;

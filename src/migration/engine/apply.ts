@@ -21,7 +21,7 @@ import { createRoundKeeper } from './round-keeper.ts';
 import { migrateClaim } from './scripts.ts';
 import { createPacer } from './write/pacer.ts';
 import { prune, type Pruned } from './write/prune.ts';
-import { completeRenames, makeRenames } from './write/renames.ts';
+import { completeRenames, countPendingRenames, makeRenames } from './write/renames.ts';
 import { writeEntries } from './write/write.ts';
 
 export type Applied = Awaited<ReturnType<typeof applyRun>>;
@@ -89,7 +89,9 @@ async function applyLocked(
   for (const id of earlier) await context.organizations.find(id);
   // Before their records are read: an apply that was paused cannot change what was found.
   await claimAll(context);
+  const recorded = await countPendingRenames(context, earlier);
   let pendingRenames = await completeRenames(context, earlier);
+  const completedRenames = recorded - pendingRenames;
   if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
   const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
   try {
@@ -105,7 +107,7 @@ async function applyLocked(
     let pruned: Pruned | undefined;
     const startedAt = Date.now();
     const outcome = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
-      /** Nothing was written where it was refused: for problems of records, or for what a prune would remove. */
+      /** No records were written where it was refused: for their problems, or for what a prune would remove. */
       kind,
       /** Whether it went on with a round that was broken off. */
       isResumed,
@@ -113,6 +115,8 @@ async function applyLocked(
       isFull,
       assessment,
       pruned,
+      /** Renames that an earlier attempt had left on record, and this one made. */
+      completedRenames,
       /** Renames on record that are still to be made. */
       pendingRenames,
       /** How long this process wrote, after reading, in ms. */

@@ -131,6 +131,20 @@ describe('renames that depend on each other', () => {
     expect(err).toContain('renames pending');
   });
 
+  test('are reported as completed by an apply that is refused afterwards', async () => {
+    const tool = createTool();
+    await tool.json('apply', '--source', writeSource({ profiles: users(2, (at) => at) }), '--run', 'r');
+    const pending = ['u0', JSON.stringify(['name-0', 'name-1']), 'u1', JSON.stringify(['name-1', 'name-0'])];
+    await store.hset(`${tool.prefix}{acme}:renames`, ...pending);
+    const invalid = writeSource({ profiles: [{ organizationId: 'acme' }] });
+    expect(await tool.text('apply', '--source', invalid, '--run', 'r', '--fresh')).toMatchObject({
+      exitCode: 1,
+      out: expect.stringContaining('Only 2 pending renames completed by run r from'),
+      err: expect.stringContaining('so nothing else was written'),
+    });
+    expect(await namesOf(tool.prefix, 2)).toEqual(['name-1', 'name-0']);
+  });
+
   test('leave out users who have chosen another name through the bridge meanwhile', async () => {
     const bridge = await startBridge({ keyPrefix: freshPrefix() });
     try {
