@@ -102,11 +102,16 @@ const storeFaults: [reply: RegExp, fault: string, remedy: string][] = [
   ],
 ];
 
+/** What the client of Redis says of itself, in words that mean nothing to an operator. */
+const clientClosed =
+  /^(Reached the max retries|Stream isn't writeable|Command aborted due to connection close)/;
+
 /** Why the store has refused a command or not answered it, with the remedy; `otherwise`, where the reply does not say. */
 export function describeStoreFault(
-  reason: string,
+  message: string,
   otherwise: readonly [fault: string, remedy: string],
 ): string {
+  const reason = clientClosed.test(message) ? 'connection closed' : message;
   const [, fault, remedy] = storeFaults.find(([reply]) => reply.test(reason)) ?? ['', ...otherwise];
   return `${fault} (${reason}): ${remedy}`;
 }

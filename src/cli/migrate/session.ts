@@ -153,8 +153,7 @@ async function firstEpochThatCounts(
 }
 
 function storeLost(cause?: Error): MigrationError {
-  const isClosed = cause === undefined || cause.name === 'MaxRetriesPerRequestError';
-  const reason = isClosed ? 'connection closed' : cause.message.replaceAll(/\s+/g, ' ');
+  const reason = cause?.message.replaceAll(/\s+/g, ' ') ?? 'connection closed';
   const fault = describeStoreFault(reason, [
     'the connection to Redis was lost',
     'check that Redis is running',
