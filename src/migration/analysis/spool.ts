@@ -19,6 +19,8 @@ export interface Entry<E extends Entity = Entity> {
   readonly previous?: string | undefined;
   /** Another record of the source may have the same identity. */
   readonly isRepeated?: boolean | undefined;
+  /** Its username is on the denylist in Redis, which is a warning if it is written as it is. */
+  readonly isDenied?: boolean | undefined;
 }
 
 /** What a decision between entries needs to know of one. */

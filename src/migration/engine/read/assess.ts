@@ -15,7 +15,7 @@ import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from 
 import { createExtras, type Extras } from '../compare/extras.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { planPrune, type PrunePlan } from '../write/prune.ts';
-import { putRecords, type Result } from '../write/put.ts';
+import { putRecords } from '../write/put.ts';
 
 /** The source as it was read once, and the decisions on its records. */
 export interface Assessment {
@@ -72,14 +72,15 @@ export async function assessSource(
     for (const [position, item] of compared.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
-      reportResult(context, entity, items[position] ?? item, result);
-      if (isSettled(result.outcome) && !isRepeated) {
-        tallies.add(entity, record.organizationId, result.outcome);
+      const { outcome, holder, previous, isDenied = false } = result;
+      reportResult(context, entity, items[position] ?? item, isDenied);
+      if (isSettled(outcome) && !isRepeated) {
+        tallies.add(entity, record.organizationId, outcome);
         continue;
       }
-      const { outcome, holder, previous } = result;
       const where = placeOf(item);
-      spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, record });
+      const denied = isDenied ? true : undefined;
+      spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, isDenied: denied, record });
     }
   };
   const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {
@@ -132,15 +133,11 @@ function withComparisonInForce(item: Item): Item {
 }
 
 /** What only Redis can say about a record that is taken as it is. */
-function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, { isDenied }: Result): void {
+function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, isDenied: boolean): void {
   const { organization } = item;
   const subject = subjectOf(item.record);
-  if (isDenied === true) {
-    const name = JSON.stringify(subject.username);
-    const detail =
-      entity === 'profiles'
-        ? `username ${name} is on the denylist: it is kept`
-        : `${name} is denied, and a user's name: both are kept`;
+  if (isDenied && entity === 'denylist') {
+    const detail = `${JSON.stringify(subject.username)} is denied, and a user's name: both are kept`;
     issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
   }
   if (entity === 'organizations' && organization.exists) {
@@ -151,13 +148,21 @@ function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, 
   }
 }
 
-/** Entries to be written, or for a verify all that differ, in the form to be written; all others go to the tallies. */
+/**
+ * Entries to be written, or for a verify all that differ, in the form to be written; all others go to the tallies. Warns
+ * of names that are denied in Redis, once it is known which records are left out or lose their names.
+ */
 export function* entriesToWrite(
-  { tallies }: MigrationContext,
+  { tallies, issues }: MigrationContext,
   { spool, isSettled }: Assessment,
 ): Generator<Decided> {
   for (const entry of spool.entries()) {
-    const { entity, outcome, decision, record } = entry;
+    const { entity, where, outcome, decision, isDenied, record } = entry;
+    if (isDenied === true && entity === 'profiles' && decision === undefined) {
+      const subject = subjectOf(record);
+      const detail = `username ${JSON.stringify(subject.username)} is on the denylist: it is kept`;
+      issues.add({ entity, reason: 'denied-name-in-use', where, detail, ...subject });
+    }
     if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
     else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');
     else if (isSettled(outcome)) tallies.add(entity, record.organizationId, outcome);
