@@ -15,7 +15,6 @@ export async function decideDuplicates(
   context: Pick<MigrationContext, 'store' | 'workspace' | 'organizations' | 'issues'>,
   spool: Spool,
   repeated: Seen,
-  onSuperseded?: (seq: number) => void,
 ): Promise<void> {
   if (repeated.isEmpty) return;
   const candidates = createGroups<Summary>(context.workspace);
@@ -42,7 +41,6 @@ export async function decideDuplicates(
         : `has the same identity as ${newest.where}, which ${order} and holds`;
       context.issues.add({ entity, reason: 'duplicate', where, detail, ...subjectOf(candidate) });
       spool.decide(candidate.seq, 'superseded');
-      onSuperseded?.(candidate.seq);
     }
   }
 }

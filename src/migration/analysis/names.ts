@@ -1,5 +1,5 @@
 import type { MigrationContext } from '../engine/context.ts';
-import { subjectOf } from '../engine/issues.ts';
+import { deniedDetail, subjectOf } from '../engine/issues.ts';
 import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
@@ -102,8 +102,7 @@ export async function decideNames(
   for await (const group of yieldingItems(claims.all())) {
     const wanting = group.filter(({ kind }) => kind === 'wants');
     for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
-      const detail = `username ${JSON.stringify(claim.username)} is on the denylist: it is kept`;
-      report(claim, 'denied-name-in-use', detail);
+      report(claim, 'denied-name-in-use', deniedDetail(claim.username));
     }
     await decide(
       wanting,

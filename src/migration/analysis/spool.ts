@@ -19,7 +19,7 @@ export interface Entry<E extends Entity = Entity> {
   readonly previous?: string | undefined;
   /** Another record of the source may have the same identity. */
   readonly isRepeated?: boolean | undefined;
-  /** Its username is on the denylist in Redis, which is a warning if it is written as it is. */
+  /** Its username is on the denylist, which is a warning if it is written as it is. */
   readonly isDenied?: boolean | undefined;
 }
 
@@ -47,6 +47,8 @@ export type Decided = Entry & {
   readonly length: number;
 };
 
+const denied = 'denied';
+
 export type Spool = ReturnType<typeof createSpool>;
 
 /**
@@ -64,19 +66,23 @@ export function createSpool(workspace: Workspace) {
       size += 1;
       sorter.add(`${pad(entry.seq)}{${JSON.stringify(entry)}`);
     },
-    // Sorts before the entry's own line.
+    // Both sort before the entry's own line.
     decide: (seq: number, decision: Decision): void => sorter.add(`${pad(seq)} ${decision}`),
+    markDenied: (seq: number): void => sorter.add(`${pad(seq)} ${denied}`),
     /** All entries in order, with the first decision on each. */
     entries: function* (): Generator<Decided> {
       let decision: Decision | undefined;
+      let isDenied: true | undefined;
       for (const line of sorter.sorted()) {
+        const rest = line.slice(17);
         if (line[16] === ' ') {
-          decision ??= line.slice(17) as Decision;
+          if (rest === denied) isDenied = true;
+          else decision ??= rest as Decision;
           continue;
         }
-        const entry = JSON.parse(line.slice(17)) as Entry;
-        yield { ...entry, decision, length: line.length };
-        decision = undefined;
+        const entry = JSON.parse(rest) as Entry;
+        yield { ...entry, isDenied: isDenied ?? entry.isDenied, decision, length: line.length };
+        [decision, isDenied] = [undefined, undefined];
       }
     },
   };

@@ -55,6 +55,11 @@ export function subjectOf(
   return { organizationId, userId, username };
 }
 
+/** What a warning says of a profile whose username is denied. */
+export function deniedDetail(username: string | undefined): string {
+  return `username ${JSON.stringify(username)} is on the denylist: it is kept`;
+}
+
 /** Issues shown of each kind; the report has all. */
 const maxExamples = 10;
 /** Names remembered, so that one denied by the source and by Redis is reported once. */

@@ -10,7 +10,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
-import { subjectOf, type Issue } from '../issues.ts';
+import { deniedDetail, subjectOf } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
@@ -106,18 +106,17 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     }
   };
 
-  /** Has usernames as they were given; that of a repeated record, which is not stored, as it is compared. */
-  const deniedIssues = async (claims: readonly NameClaim[]): Promise<Issue[]> => {
+  /** Warns with usernames as they were given; claims have them as they are compared. */
+  const warnOfDenied = async (claims: readonly NameClaim[]): Promise<void> => {
     const stored = await Promise.all(
       claims.map(({ organization, userId }) => store.hget(profileKey(organization.base, userId), 'u')),
     );
-    return claims.map(({ organization, userId, seq, name, isWritten }, position) => {
-      const username = (isWritten && stored[position]) || name;
-      const where = places.where(seq);
-      const detail = `username ${JSON.stringify(username)} is on the denylist: it is kept`;
-      const issue = { entity: 'profiles', reason: 'denied-name-in-use', where, detail } as const;
-      return { ...issue, organizationId: organization.id, userId, username };
-    });
+    for (const [position, { organization, userId, seq, name }] of claims.entries()) {
+      const username = stored[position] ?? name;
+      const detail = deniedDetail(username);
+      const issue = { entity: 'profiles', reason: 'denied-name-in-use', where: places.where(seq) } as const;
+      issues.add({ ...issue, detail, organizationId: organization.id, userId, username });
+    }
   };
 
   const takeOthers = async (entity: Entity, items: readonly Item[]): Promise<void> => {
@@ -153,27 +152,19 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     },
     /** Resolves when all accepted records are written. */
     flush: profiles.flush,
-    /**
-     * After reading: writes the name index, and sets aside records whose names other records want. Gives the warnings of
-     * records that others may supersede, by their rows' numbers.
-     */
-    index: async (repeated: Seen, aside: Spool): Promise<Map<number, Issue>> => {
-      const unsettled = new Map<number, Issue>();
+    /** After reading: writes the name index, and sets aside records whose identities or names other records want. */
+    index: async (repeated: Seen, aside: Spool): Promise<void> => {
       await profiles.flush();
       const isContested = ({ organization, userId }: NameClaim): boolean =>
         !repeated.isEmpty && repeated.has(namespaceOf('profiles', organization.id), userId);
       for await (const { denylisted, contested } of names.write(isContested)) {
-        for (const some of inBatches(denylisted, { size: asideAtOnce })) {
-          for (const [position, issue] of (await deniedIssues(some)).entries()) {
-            const own = some[position];
-            if (own !== undefined && isContested(own)) unsettled.set(own.seq, issue);
-            else issues.add(issue);
-          }
-        }
+        const undecided = new Set(contested);
+        for (const own of denylisted) if (undecided.has(own)) aside.markDenied(own.seq);
+        const decided = denylisted.filter((own) => !undecided.has(own));
+        for (const some of inBatches(decided, { size: asideAtOnce })) await warnOfDenied(some);
         const written = contested.filter(({ isWritten }) => isWritten);
         for (const some of inBatches(written, { size: asideAtOnce })) await setAside(some, aside);
       }
-      return unsettled;
     },
     /** Puts the organizations into service. */
     finish: async (): Promise<void> => {

@@ -9,7 +9,7 @@ import type { Entity } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
-import { problems, subjectOf } from '../issues.ts';
+import { deniedDetail, problems, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import { createExtras, type Extras } from '../compare/extras.ts';
@@ -105,9 +105,8 @@ export async function assessSource(
   });
   if (signal.aborted) return assessment([]);
   if (load !== undefined) progress.next();
-  const warnings = await load?.index(reading.repeated, spool);
-  await decideDuplicates(context, spool, reading.repeated, (seq) => warnings?.delete(seq));
-  for (const warning of warnings?.values() ?? []) issues.add(warning);
+  await load?.index(reading.repeated, spool);
+  await decideDuplicates(context, spool, reading.repeated);
   const renames = await decideNames(context, spool, {
     onConflict: scope.onConflict,
     usernameToPrune: async (organizationId, userId) => {
@@ -150,7 +149,7 @@ function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, 
 
 /**
  * Entries to be written, or for a verify all that differ, in the form to be written; all others go to the tallies. Warns
- * of names that are denied in Redis, once it is known which records are left out or lose their names.
+ * of denied names, once it is known which records are left out or lose their names.
  */
 export function* entriesToWrite(
   { tallies, issues }: MigrationContext,
@@ -160,7 +159,7 @@ export function* entriesToWrite(
     const { entity, where, outcome, decision, isDenied, record } = entry;
     if (isDenied === true && entity === 'profiles' && decision === undefined) {
       const subject = subjectOf(record);
-      const detail = `username ${JSON.stringify(subject.username)} is on the denylist: it is kept`;
+      const detail = deniedDetail(subject.username);
       issues.add({ entity, reason: 'denied-name-in-use', where, detail, ...subject });
     }
     if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
