@@ -1,4 +1,5 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
+import { gathererOf } from '../../redis/connection/script-loader.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
@@ -108,11 +109,14 @@ async function readSeries(
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
   found: Series[],
 ): Promise<void> {
+  const gather = gathererOf(store);
   const series = new Map<string, Series>();
   const readDay = async (index: number): Promise<void> => {
     const key = dayKey(base, dayName(firstDay + index));
     let cursor = '0';
     do {
+      // A write of its own for each of them would take most of the time.
+      gather();
       const [next, fields] = await store.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;
       for (const [field, calls] of pairsOf(fields)) {

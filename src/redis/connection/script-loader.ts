@@ -98,7 +98,7 @@ const gatherers = new WeakMap<RedisClient, () => void>();
  * works on the first while this process makes the next ones. The client's own auto-pipelining is slower: it needs more
  * promises, sends all of a turn at once, and nothing while a batch is unanswered. A cluster has its own connections.
  */
-function gathererOf(client: RedisClient): () => void {
+export function gathererOf(client: RedisClient): () => void {
   return getOrInsert(gatherers, client, () => (client instanceof Redis ? createGatherer(client) : () => {}));
 }
 
