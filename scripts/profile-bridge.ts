@@ -34,7 +34,11 @@ scripts/deploy/CONFIGURATION.md lists all environment variables.
 Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration.`,
   )
   .action(async () => {
+    // Loading takes a while, in which a first process of a container would ignore the signal, and others end by it.
+    const stop = (): never => process.exit(0);
+    process.on('SIGTERM', stop).on('SIGINT', stop);
     await import('../src/main.ts');
+    process.off('SIGTERM', stop).off('SIGINT', stop);
   });
 
 addTool(

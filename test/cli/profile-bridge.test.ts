@@ -45,6 +45,23 @@ describe('profile-bridge', () => {
     expect(out).toContain('profile-bridge serve\n');
   });
 
+  test('serve ends with exit code 0 if it is to stop while it is still loading', async () => {
+    const stopAtOnce =
+      "setInterval(() => process.listenerCount('SIGTERM') > 0 && process.kill(process.pid, 'SIGTERM')).unref()";
+    const child = spawn(process.execPath, [
+      '--import',
+      'tsx',
+      '--import',
+      `data:text/javascript,${stopAtOnce}`,
+      'scripts/profile-bridge.ts',
+      'serve',
+    ]);
+    let log = '';
+    child.stdout.on('data', (chunk) => (log += String(chunk)));
+    expect(await once(child, 'close')).toEqual([0, null]);
+    expect(log).toBe('');
+  });
+
   test.each(['serve', 'admin', 'migrate'])('%s --help ends quietly if nobody reads it', async (tool) => {
     const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/profile-bridge.ts', tool, '--help']);
     child.stdout.destroy();
