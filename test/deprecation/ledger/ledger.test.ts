@@ -56,6 +56,19 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
+  test('replaces keys of another type, which outside hands have left, and loses no call', async () => {
+    const prefix = freshPrefix();
+    const ledger = openLedger(prefix);
+    for (const key of ['key:k_1', 'keys', '2027-03-01']) await redis.set(`${prefix}{acme}:use:${key}`, 'x');
+    ledger.record(call('acme', 'k_1'));
+    await ledger.flush();
+    await ledger.flush();
+    expect(await counts(prefix, 'acme')).toEqual({ 'k_1|getProfile|2xx': '1' });
+    expect(await redis.hget(`${prefix}{acme}:use:key:k_1`, 'l:getProfile')).toBe(`${NOON}`);
+    expect(await redis.zrange(`${prefix}{acme}:use:keys`, '0', '-1')).toEqual(['k_1']);
+    await ledger.close();
+  });
+
   test('sets an expiry on everything it writes', async () => {
     const prefix = freshPrefix();
     await redis.sadd(organizationsKey(prefix), 'acme');

@@ -20,6 +20,12 @@ if latest and tonumber(latest) >= tonumber(number) then return 'already' end
 -- For as long as the counts: the same batch may be sent again after an outage of any length.
 redis.call('SET', done, number, 'EX', kept_seconds)
 
+-- A key of another type, left by an outside hand, would end the script halfway, and the batch would count as recorded.
+local function remove_unless(key, wanted)
+  local found = redis.call('TYPE', key).ok
+  if found ~= wanted and found ~= 'none' then redis.call('UNLINK', key) end
+end
+
 -- The oldest agent makes room.
 local function remember(own, agent, at)
   local field = 'a:' .. agent
@@ -38,9 +44,12 @@ local function remember(own, agent, at)
 end
 
 local batch = cjson.decode(ARGV[6])
+remove_unless(used_keys_key(), 'zset')
+for day in pairs(batch.days) do remove_unless(usage_day_key(day), 'hash') end
 for _, key in ipairs(batch.keys) do
   local id, client, uses, agents = key[1], key[2], key[3], key[4]
   local own = used_key_key(id)
+  remove_unless(own, 'hash')
   local seen = 0
   for _, use in ipairs(uses) do
     local operation, first, last = use[1], use[2], use[3]
