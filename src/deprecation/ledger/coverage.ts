@@ -36,8 +36,12 @@ export async function writeCoverage(
   { instance, start, since, until, closed }: CoverageEntry,
 ): Promise<void> {
   const lastDay = dayOf(until);
+  // The clock was ahead and has been set back: nobody has counted yet on the days to come.
+  for (let day = dayOf(since); day > lastDay; day -= 1) {
+    await store.hdel(coverageKey(prefix, dayName(day)), instance);
+  }
   // Latest first: a crash in between must not look like a day that continued.
-  for (let day = lastDay; day >= dayOf(since); day -= 1) {
+  for (let day = lastDay; day >= Math.min(dayOf(since), lastDay); day -= 1) {
     const from = Math.max(start, day * dayMs);
     const to = Math.min(until, (day + 1) * dayMs);
     const state: Alive['state'] = day < lastDay ? 'on' : closed ? 'closed' : 'open';

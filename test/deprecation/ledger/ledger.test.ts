@@ -288,6 +288,22 @@ describe('coverage', () => {
     await ledger.close();
   });
 
+  test('is not recorded for days to come once a clock that was ahead is set back', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const ledger = openLedger(prefix, { now: () => now });
+    await ledger.flush();
+    now += 3 * 86_400_000;
+    await ledger.flush();
+    now = NOON + 60_000;
+    await ledger.close();
+    const later = NOON + 10 * 86_400_000;
+    const range = { start: NOON, end: later };
+    expect(findGaps(await readCoverage(redis, prefix, range), range, later)).toEqual([
+      { start: NOON + 60_000, end: later },
+    ]);
+  });
+
   test('has a gap where an instance crashed within its first flush interval', async () => {
     const prefix = freshPrefix();
     let now = NOON;
