@@ -6,7 +6,7 @@ import { toGetView, toPutView, type FileUrl } from '../../contract/views.ts';
 import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
-import { isBacklogFull } from '../../redis/changes.ts';
+import { isBacklogFull, isOutdated } from '../../redis/changes.ts';
 import type { Session } from '../authentication.ts';
 import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
 import type { Answer } from '../respond.ts';
@@ -83,7 +83,8 @@ export function createProfileHandlers({ store, pictures, fileUrl }: ProfileOptio
       };
       const outcome = await put(store, base, caller.userId ?? '', whole, snapshot).catch(
         async (error: unknown) => {
-          if (isBacklogFull(error)) await discard(stored?.file);
+          // The script has changed nothing.
+          if (isBacklogFull(error) || isOutdated(error)) await discard(stored?.file);
           throw error;
         },
       );

@@ -128,6 +128,16 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
   });
 
+  test('a switch of the authority in the meantime', async () => {
+    const { base, player } = await bridge.newOrganization();
+    const before = await leftovers(base);
+    const own = await player('u1');
+    await bridge.store.hset(`${base}settings`, 'epoch', '99');
+    const answer = await upload(own, { a: png });
+    expect([answer.status, answer.body]).toMatchObject([503, { code: 'store-unavailable' }]);
+    expect(await leftovers(base)).toEqual(before);
+  });
+
   test('a multipart body that breaks off, or has no boundary', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
     const broken = '--x\r\nContent-Disposition: form-data; name="a"; filename="a.png"\r\n\r\nabc';
