@@ -55,10 +55,12 @@ export async function listen(
   const answer: RequestListener = (request, response) => {
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
-    const locals: TargetCheck = { targetFault: targetFault(request) };
+    const { url = '' } = request;
+    const isTarget = url.startsWith('/') || url === '*' || URL.canParse(url);
+    const locals: TargetCheck = { targetFault: isTarget ? hostFault(request) : 'a target that is not a URL' };
     (response as express.Response).locals = locals;
     // In a target that is not a URL Express finds no path, and would answer with a page of its own.
-    if (!isTarget(request.url)) request.url = '*';
+    if (!isTarget) request.url = '*';
     app(request as express.Request, response as express.Response);
   };
   const server = createServer(
@@ -124,16 +126,8 @@ export async function listen(
 /** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
 const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
 
-function isTarget(url = ''): boolean {
-  return url.startsWith('/') || url === '*' || URL.canParse(url);
-}
-
-/**
- * What a request has in place of a path or URL, or of exactly one Host header, which only HTTP/1.0 can do without (RFC
- * 9112 §3.2).
- */
-function targetFault({ url, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
-  if (!isTarget(url)) return 'a target that is not a URL';
+/** What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2). */
+function hostFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   let host: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';
