@@ -81,7 +81,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
           credentials,
           found,
           request: toLegacyRequest(request, response, body),
-          readBody: async () => await row.body?.(replayed(request, body), response),
+          readBody: async () => await row.body?.read(replayed(request, body), response),
           admission,
           end,
         });

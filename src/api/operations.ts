@@ -1,16 +1,11 @@
-import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import type { Demands, Session } from './authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
-import { parseReplacements, parseUsernames, readList } from './denylist/list-body.ts';
-import {
-  createProfileHandlers,
-  maxProfileBytes,
-  readProfileBody,
-  type ProfileOptions,
-} from './profile/handlers.ts';
+import { listBody, parseReplacements, parseUsernames } from './denylist/list-body.ts';
+import type { BodyReader } from './middleware/receive-body.ts';
+import { createProfileHandlers, profileBody, type ProfileOptions } from './profile/handlers.ts';
 import type { Answer } from './respond.ts';
 
 /** One operation of the contract (section 4). */
@@ -19,10 +14,8 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends De
   method: 'get' | 'put' | 'post' | 'delete';
   /** As the contract writes it. It answers without its trailing slash too. */
   path: string;
-  /** Reads the body; undefined if the operation has none. */
-  body: ((request: Request, response: Response) => Promise<Body>) | undefined;
-  /** The longest body that it accepts, decompressed, in bytes. */
-  maxBodyBytes: (request: Request) => number;
+  /** Undefined if the operation has none. */
+  body: BodyReader<Body> | undefined;
   handler: (session: Session<Outcome>, body: Body) => Promise<Answer> | Answer;
 }
 
@@ -46,7 +39,6 @@ export function createOperations(options: OperationOptions): Row[] {
       // The profile comes with the caller: a single round trip.
       authenticate: readOwnProfile,
       body: undefined,
-      maxBodyBytes: () => 0,
       handler: profile.getProfile,
     }),
     row({
@@ -56,8 +48,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'any',
       needsUser: true,
       authenticate,
-      body: readProfileBody,
-      maxBodyBytes: maxProfileBytes,
+      body: profileBody,
       handler: profile.putProfile,
     }),
     row({
@@ -67,8 +58,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'admin',
       needsUser: false,
       authenticate,
-      body: readList(parseReplacements, maxListBytes),
-      maxBodyBytes: () => maxListBytes,
+      body: listBody(parseReplacements, maxListBytes),
       handler: denylist.banUsernames,
     }),
     row({
@@ -78,8 +68,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'admin',
       needsUser: false,
       authenticate,
-      body: readList(parseUsernames, maxListBytes),
-      maxBodyBytes: () => maxListBytes,
+      body: listBody(parseUsernames, maxListBytes),
       handler: denylist.removeDeniedUsernames,
     }),
     row({
@@ -89,8 +78,7 @@ export function createOperations(options: OperationOptions): Row[] {
       role: 'admin',
       needsUser: false,
       authenticate,
-      body: readList(parseUsernames, maxListBytes),
-      maxBodyBytes: () => maxListBytes,
+      body: listBody(parseUsernames, maxListBytes),
       handler: denylist.overwriteDenylist,
     }),
   ];

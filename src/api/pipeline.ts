@@ -111,10 +111,10 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     const { keyId } = session.found.caller;
     // A compressed body has yet to be read in full, even if it came with its headers.
     const isOpen = isLate || isCompressed(request.headers);
-    const bytes = bytesOf(request, row.maxBodyBytes(request));
+    const bytes = bytesOf(request, row.body.maxBytes(request));
     if (isOpen) openBodies.enter(keyId, bytes);
     try {
-      const body = await row.body(request, response);
+      const body = await row.body.read(request, response);
       const admitted = given ?? cutover.admitChange();
       const hasWaited = admitted instanceof Promise;
       const admission = hasWaited ? await admitted : admitted;

@@ -1,20 +1,22 @@
 import { isUtf8 } from 'node:buffer';
 import { Tokenizer, TokenParser, TokenType } from '@streamparser/json';
-import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { maxErrors, nameErrors, replacementErrors } from '../../contract/schemas.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { invalidBody, invalidJson, receiveJson } from '../middleware/json-body.ts';
+import type { BodyReader } from '../middleware/receive-body.ts';
 
 /**
- * Reads the body of a denylist operation, of at most `limit` bytes, by one of the functions below. They parse it in time
+ * The body of a denylist operation, of at most `limit` bytes, read by one of the functions below. They parse it in time
  * slices: parsing 200,000 properties in one go would block all other requests for up to 0.9 s. They stop at the
  * twentieth error.
  */
-export function readList<List>(parse: (bytes: Buffer) => Promise<List>, limit: number) {
-  return async (request: Request, response: Response): Promise<List> =>
-    await parse(await receiveJson(request, response, limit));
+export function listBody<List>(parse: (bytes: Buffer) => Promise<List>, limit: number): BodyReader<List> {
+  return {
+    read: async (request, response) => await parse(await receiveJson(request, response, limit)),
+    maxBytes: () => limit,
+  };
 }
 
 /** Parses a JSON array of names (contract 4.4 and 4.5). */

@@ -14,6 +14,13 @@ export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
+/** How an operation reads its body. */
+export interface BodyReader<Body> {
+  read: (request: Request, response: Response) => Promise<Body>;
+  /** The longest body that it accepts, decompressed. */
+  maxBytes: (request: Request) => number;
+}
+
 /** Which bodies an operation accepts. */
 export interface BodyRules {
   /** The most bytes, as sent and decompressed. */

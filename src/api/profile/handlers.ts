@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { profileChangeErrors } from '../../contract/schemas.ts';
 import type { ProfileChange as ChangeBody } from '../../contract/types.gen.ts';
@@ -9,6 +9,7 @@ import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redi
 import { isBacklogFull, isOutdated } from '../../redis/changes.ts';
 import type { Session } from '../authentication.ts';
 import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
+import type { BodyReader } from '../middleware/receive-body.ts';
 import type { Answer } from '../respond.ts';
 import { maxUploadBytes, readUpload } from './multipart-body.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -22,19 +23,17 @@ interface ProfileBody {
 /** A larger JSON body cannot be a profile. */
 const maxJsonBytes = 64 * 1024;
 
-/** The longest body of contract 4.2, by its form. */
-export function maxProfileBytes(request: Request): number {
-  return isUpload(request) ? maxUploadBytes : maxJsonBytes;
-}
-
-/** Reads a body of contract 4.2 in either form. */
-export async function readProfileBody(request: Request, response: Response): Promise<ProfileBody> {
-  if (!isUpload(request)) {
-    return { change: toChange(parseJson(await receiveJson(request, response, maxJsonBytes))) };
-  }
-  const { file, fields } = await readUpload(request, response);
-  return { change: fields === undefined ? {} : toChange(fields), file };
-}
+/** The body of contract 4.2, in either form. */
+export const profileBody: BodyReader<ProfileBody> = {
+  read: async (request, response) => {
+    if (!isUpload(request)) {
+      return { change: toChange(parseJson(await receiveJson(request, response, maxJsonBytes))) };
+    }
+    const { file, fields } = await readUpload(request, response);
+    return { change: fields === undefined ? {} : toChange(fields), file };
+  },
+  maxBytes: (request) => (isUpload(request) ? maxUploadBytes : maxJsonBytes),
+};
 
 /** By its type alone: an upload whose body is missing is a broken upload. */
 function isUpload(request: Request): boolean {

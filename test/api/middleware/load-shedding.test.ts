@@ -208,7 +208,6 @@ test('an instance without a free slot refuses with 503, and is ready but degrade
     needsUser: true,
     authenticate,
     body: undefined,
-    maxBodyBytes: () => 0,
     handler: async () => {
       begin();
       await isWorkDone;
