@@ -113,7 +113,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const bytes = Number(request.headers['content-length'] ?? limit);
     const rules: BodyRules = { limit, unreadable: 'malformed-request' };
     let spooling: Promise<SpooledBody> | undefined;
-    load.openBodies.enter(sender, bytes);
+    const open = load.openBodies.enter(sender, bytes);
     try {
       return await whileReceiving(request, response, rules, async () => {
         spooling = spool(request.iterator({ destroyOnReturn: false }), limit, () => tooLarge(rules));
@@ -124,7 +124,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       spooling?.then((body) => body.discard()).catch(() => {});
       throw error;
     } finally {
-      load.openBodies.leave(sender, bytes);
+      open.leave();
     }
   }
 

@@ -8,7 +8,7 @@ import { openSession, requireRole, type AuthenticationOptions, type Session } fr
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
-import { bytesOf, isCompressed, type LoadShedding } from './middleware/load-shedding.ts';
+import { bytesOf, isCompressed, isLarge, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseForTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
@@ -109,12 +109,12 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
 
     const { keyId } = session.found.caller;
-    // A compressed body has yet to be read in full, even if it came with its headers.
-    const isOpen = isLate || isCompressed(request.headers);
     const bytes = bytesOf(request, row.body.maxBytes(request));
-    if (isOpen) openBodies.enter(keyId, bytes);
+    // A compressed body has yet to be read in full, even if it came with its headers; so has a large one in a file.
+    const isOpen = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
+    const open = isOpen ? openBodies.enter(keyId, bytes) : undefined;
     try {
-      const body = await row.body.read(request, response);
+      const body = await row.body.read(request, response, open?.takes);
       const admitted = given ?? cutover.admitChange();
       const hasWaited = admitted instanceof Promise;
       const admission = hasWaited ? await admitted : admitted;
@@ -143,7 +143,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
         if (given === undefined) admission.release();
       }
     } finally {
-      if (isOpen) openBodies.leave(keyId, bytes);
+      open?.leave();
     }
   }
 }

@@ -4,12 +4,22 @@ import { ProblemError } from '../../contract/problems.ts';
 
 const defaultLimits = {
   slots: 2000,
-  /** Bodies in this process that may take more than 64 KiB: each may hold a whole picture or list in memory. */
+  /** Bodies of more than 64 KiB in this process. A long list counts as several. */
   largeBodies: 64,
   /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
   largeBodiesPerKey: 16,
   smallBodiesPerKey: 256,
 };
+
+/** What counts as one large body, in bytes of memory: no picture takes more. */
+const largeBodyMemory = 24 * 1024 * 1024;
+
+/** A body that is being received, or worked on. */
+interface OpenBody {
+  /** Counts a body that takes much memory as several; throws a 503 `overloaded` if those are too many. */
+  takes: (memory: number) => void;
+  leave: () => void;
+}
 
 /** How long after a refusal this process counts as overloaded, in ms. */
 const overloadedMs = 5000;
@@ -18,8 +28,8 @@ export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
 /**
  * Refuses work beyond what this process can handle at once, so that the rest is answered in time: a 503 is cheap, an
- * ever-growing queue is not. Each `enter` needs exactly one `leave`, unless it throws a 503 `overloaded` because the
- * limit is reached.
+ * ever-growing queue is not. Each `enter` must be followed by one `leave`, unless it throws a 503 `overloaded` because
+ * the limit is reached.
  */
 export function createLoadShedding(limits = defaultLimits) {
   let refusedAt = -Infinity;
@@ -29,10 +39,14 @@ export function createLoadShedding(limits = defaultLimits) {
   };
 
   let slotsInUse = 0;
-  const bodies = {
-    large: { limit: limits.largeBodies, perKey: limits.largeBodiesPerKey, open: 0, byKey: countsByKey() },
-    small: { limit: Infinity, perKey: limits.smallBodiesPerKey, open: 0, byKey: countsByKey() },
+  let openBodies = 0;
+  const large = {
+    limit: limits.largeBodies,
+    perKey: limits.largeBodiesPerKey,
+    open: 0,
+    byKey: countsByKey(),
   };
+  const small = { limit: Infinity, perKey: limits.smallBodiesPerKey, open: 0, byKey: countsByKey() };
 
   return {
     /** For requests in progress. */
@@ -51,25 +65,37 @@ export function createLoadShedding(limits = defaultLimits) {
      * socket, but no slot.
      */
     openBodies: {
-      enter: (keyId: string, bytes: number): void => {
-        const ofSize = bodies[sizeOf(bytes)];
-        const ofKey = ofSize.byKey.get(keyId) ?? 0;
-        if (ofSize.open >= ofSize.limit) refuse('This instance is receiving too many large bodies.');
-        if (ofKey >= ofSize.perKey) {
-          // This is not overload: only this key has reached its limit.
-          throw new ProblemError('overloaded', 'This API key is sending too many bodies at the same time.');
-        }
-        ofSize.byKey.set(keyId, ofKey + 1);
-        ofSize.open++;
+      enter: (keyId: string, bytes: number): OpenBody => {
+        const ofSize = isLarge(bytes) ? large : small;
+        const { limit, perKey, byKey } = ofSize;
+        let counted = 0;
+        const countAs = (count: number): void => {
+          const more = count - counted;
+          const ofKey = (byKey.get(keyId) ?? 0) + more;
+          if (ofSize.open + more > limit) refuse('This instance is receiving too many large bodies.');
+          if (ofKey > perKey) {
+            // This is not overload: only this key has reached its limit.
+            throw new ProblemError('overloaded', 'This API key is sending too many bodies at the same time.');
+          }
+          byKey.set(keyId, ofKey);
+          ofSize.open += more;
+          counted = count;
+        };
+        countAs(1);
+        openBodies++;
+        return {
+          // Not above the limit of one key: a single body is accepted, however large MAX_LIST_BYTES is.
+          takes: (memory) => countAs(Math.min(Math.max(1, Math.round(memory / largeBodyMemory)), perKey)),
+          leave: () => {
+            const left = (byKey.get(keyId) ?? 0) - counted;
+            if (left > 0) byKey.set(keyId, left);
+            else byKey.delete(keyId);
+            ofSize.open -= counted;
+            openBodies--;
+          },
+        };
       },
-      leave: (keyId: string, bytes: number): void => {
-        const ofSize = bodies[sizeOf(bytes)];
-        const ofKey = ofSize.byKey.get(keyId) ?? 0;
-        if (ofKey > 1) ofSize.byKey.set(keyId, ofKey - 1);
-        else ofSize.byKey.delete(keyId);
-        ofSize.open--;
-      },
-      inUse: () => bodies.large.open + bodies.small.open,
+      inUse: () => openBodies,
     },
     /** Whether a request was refused in the last seconds. */
     isOverloaded: () => performance.now() - refusedAt < overloadedMs,
@@ -78,9 +104,8 @@ export function createLoadShedding(limits = defaultLimits) {
 
 const countsByKey = (): Map<string, number> => new Map();
 
-const smallBytes = 64 * 1024;
-
-const sizeOf = (bytes: number): 'large' | 'small' => (bytes > smallBytes ? 'large' : 'small');
+/** Whether a body of this many bytes counts as a large one. */
+export const isLarge = (bytes: number): boolean => bytes > 64 * 1024;
 
 /** The most bytes that a body can take in memory, where the operation accepts `limit`. */
 export function bytesOf({ headers }: Request, limit: number): number {

@@ -16,7 +16,8 @@ export function hasBody({ headers }: Request): boolean {
 
 /** How an operation reads its body. */
 export interface BodyReader<Body> {
-  read: (request: Request, response: Response) => Promise<Body>;
+  /** Before it is parsed, `takes` is told the memory that this may take, in bytes, and may refuse it. */
+  read: (request: Request, response: Response, takes?: (memory: number) => void) => Promise<Body>;
   /** The longest body that it accepts, decompressed. */
   maxBytes: (request: Request) => number;
 }

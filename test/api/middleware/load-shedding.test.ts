@@ -117,6 +117,36 @@ describe('unfinished bodies', () => {
     expect(await ready.json()).toEqual({ status: 'ok', degraded: [] });
   });
 
+  test('one key has two lists of 16 MB in memory at a time; others are refused', async () => {
+    const { apiKey } = await organization.newKey({ role: 'admin' });
+    // Its end is invalid, so that only the refusals are 503.
+    const list = Buffer.from(`[${'"a",'.repeat(4_000_000)}1]`);
+    const headers = { 'content-type': 'application/json', 'content-length': list.length };
+    const statuses = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const sent = beginRequest('PUT', '/api/profile/username/denylist/', apiKey, headers);
+        sent.end(list);
+        return (await responseTo(sent)).statusCode;
+      }),
+    );
+    expect(statuses.filter((status) => status === 400)).toHaveLength(2);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(2);
+    expect(await metric('profile_bridge_open_bodies')).toBe(0);
+  });
+
+  test.each([
+    [1, 16],
+    [50_000_000, 8],
+    [180_000_000, 2],
+    [10_000_000_000, 1],
+  ])('bodies that take %i bytes of memory: %i of one key', (memory, most) => {
+    const { openBodies } = createLoadShedding();
+    const enter = (): void => openBodies.enter('key', 1_000_000).takes(memory);
+    for (let n = 0; n < most; n++) enter();
+    expect(enter).toThrow('too many bodies');
+    expect(() => openBodies.enter('other', 1_000_000).takes(memory)).not.toThrow();
+  });
+
   test('64 compressed bodies of one key do not take the memory of 64 pictures or lists, however short they are', async () => {
     const player = await organization.newKey({ role: 'player', userId: 'compressed' });
     const admin = await organization.newKey({ role: 'admin' });
