@@ -69,7 +69,8 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
       files: 1,
       fields: 16,
       parts: 17,
-      fieldNameSize: 100,
+      // Any name: the headers of a part have at most 16 KiB.
+      fieldNameSize: 16 * 1024,
       fieldSize: 64 * 1024,
       headerPairs: 100,
     },

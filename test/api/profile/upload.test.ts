@@ -54,6 +54,12 @@ test('a picture is saved as the profile picture and served under an absolute, im
   expect((await sharp(served.bytes).metadata()).width).toBe(8);
 });
 
+test('the file, and parts that are ignored, may have names of any length', async () => {
+  const player = await (await bridge.newOrganization()).player('u1');
+  const answer = await upload(player, { ['f'.repeat(5000)]: png, ['t'.repeat(5000)]: 'ignored' });
+  expect(answer.status).toBe(200);
+});
+
 test('text parts take effect together with the file', async () => {
   const organization = await bridge.newOrganization({ objectImageUrlTemplate: 'https://i.example/x' });
   const player = await organization.player('u1');
