@@ -8,7 +8,7 @@ import { openSession, requireRole, type AuthenticationOptions, type Session } fr
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
-import { bytesOf, isCompressed, isLarge, type LoadShedding } from './middleware/load-shedding.ts';
+import { isCompressed, isLarge, mostBytesOf, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseForTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
@@ -109,7 +109,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
 
     const { keyId } = session.found.caller;
-    const bytes = bytesOf(request, row.body.maxBytes(request));
+    const bytes = mostBytesOf(request, row.body.maxBytes(request));
     // A compressed body has yet to be read in full, even if it came with its headers; so has a large one in a file.
     const isOpen = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
     const open = isOpen ? openBodies.enter(keyId, bytes) : undefined;

@@ -107,8 +107,8 @@ const countsByKey = (): Map<string, number> => new Map();
 /** Whether a body of this many bytes counts as a large one. */
 export const isLarge = (bytes: number): boolean => bytes > 64 * 1024;
 
-/** The most bytes that a body can take in memory, where the operation accepts `limit`. */
-export function bytesOf({ headers }: Request, limit: number): number {
+/** The most bytes that a body can have once decompressed, where the operation accepts `limit`. */
+export function mostBytesOf({ headers }: Request, limit: number): number {
   return isCompressed(headers) ? limit : Number(headers['content-length'] ?? limit);
 }
 
