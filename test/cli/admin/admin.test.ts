@@ -314,6 +314,16 @@ test('fsck exits 1 while faults remain, and 0 once they are repaired', async () 
   expect((await admin('fsck')).code).toBe(0);
 });
 
+test('fsck shows a value of any length in a short line, and whole with --json', async () => {
+  await admin('org set acme');
+  const username = `x"${'y'.repeat(100_000)}`;
+  await store.hset(`${base}p:eve`, 'u', username, 't', '1');
+  const found = await admin('fsck');
+  expect(found.out).toMatch(/acme +username-not-indexed  username "x.*y…" of user "eve"/);
+  expect(found.out.length).toBeLessThan(2000);
+  expect((await admin('fsck --json')).out).toContain(JSON.stringify(JSON.stringify(username)).slice(1, -1));
+});
+
 test('every --help has examples', async () => {
   for (const group of [
     '',
