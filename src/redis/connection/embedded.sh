@@ -1,5 +1,6 @@
 # Runs a Redis server until standard input is closed: embedded.sh FOLDER SOCKET
 # Prints a line once the server is being started; ends with the server's status, or
+#   69  there is neither flock nor perl on the PATH
 #   75  another process has this folder's lock
 #   127 there is no redis-server on the PATH
 folder=$1
@@ -9,6 +10,7 @@ exec 2>>"$folder/redis.log"
 # Only the end of standard input, or of the server, ends this: not a terminal's Ctrl-C.
 trap '' HUP INT TERM
 redis=$(command -v redis-server || command -v valkey-server) || exit 127
+command -v flock >/dev/null || command -v perl >/dev/null || exit 69
 
 # Takes the lock on descriptor 9, unless another process has it. The flock of BusyBox has no -w; macOS has none at all.
 take_lock() {

@@ -147,6 +147,11 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
       'no redis-server or valkey-server on the PATH: run `npm run redis:install`, or set REDIS_URL',
     );
   }
+  if (wrapper.exitCode === 69) {
+    throw new Error(
+      'neither flock nor perl on the PATH, one of which locks the data of the embedded Redis: install one, or set REDIS_URL',
+    );
+  }
   if (hasEnded()) {
     throw new Error(`the embedded Redis ended at start (${lastWords(place)}): see ${place.folder}/redis.log`);
   }

@@ -321,6 +321,15 @@ describe('a start that cannot succeed', () => {
     );
   });
 
+  test('because nothing can lock its data names the remedy', async () => {
+    const server = hasProgram('redis-server') ? 'redis-server' : 'valkey-server';
+    const bridge = runBridge(folder(), { ...process.env, PATH: pathOf('sh', server) });
+    const [line] = (await once(bridge.stdout, 'data')) as [Buffer];
+    expect(line.toString()).toBe(
+      'neither flock nor perl on the PATH, one of which locks the data of the embedded Redis: install one, or set REDIS_URL\n',
+    );
+  });
+
   test('because the folder cannot be written is one plain line', async () => {
     const file = folder('file');
     writeFileSync(file, '');
