@@ -66,7 +66,8 @@ export function clearInLayer({ settings = [], brownouts = [], exemptions = [] }:
     return refuseOrAccept(next, [
       ...removed
         .filter((name) => !known.has(name))
-        .map((name) => `${name} is not set: see profile-bridge admin deprecation show`),
+        .map((name) => `${brownouts.includes(name) ? 'brownout' : 'the exemption of'} ${name}`)
+        .map((what) => `${what} is not set: see profile-bridge admin deprecation show`),
       ...checkPolicy(layerPolicy(...defaults, next), now),
     ]);
   };

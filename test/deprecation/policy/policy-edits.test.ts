@@ -105,7 +105,7 @@ describe('clearing', () => {
   test('refuses to remove an exemption that is not set', () => {
     expect(clear(layer, { exemptions: [{ organizationId: 'acme' }] })).toEqual({
       kind: 'refused',
-      reasons: ['organization "acme" is not set: see profile-bridge admin deprecation show'],
+      reasons: ['the exemption of organization "acme" is not set: see profile-bridge admin deprecation show'],
     });
   });
 
