@@ -20,7 +20,7 @@ export interface Entry<E extends Entity = Entity> {
   /** Another record of the source may have the same identity. */
   readonly isRepeated?: boolean | undefined;
   /** Its username is on the denylist, which is a warning if it is written as it is. */
-  readonly isDenied?: boolean | undefined;
+  readonly isDenied?: true | undefined;
 }
 
 /** What a decision between entries needs to know of one. */

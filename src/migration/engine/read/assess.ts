@@ -72,15 +72,14 @@ export async function assessSource(
     for (const [position, item] of compared.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
-      const { outcome, holder, previous, isDenied = false } = result;
-      reportResult(context, entity, items[position] ?? item, isDenied);
+      const { outcome, holder, previous, isDenied } = result;
+      reportResult(context, entity, items[position] ?? item, isDenied === true);
       if (isSettled(outcome) && !isRepeated) {
         tallies.add(entity, record.organizationId, outcome);
         continue;
       }
       const where = placeOf(item);
-      const denied = isDenied ? true : undefined;
-      spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, isDenied: denied, record });
+      spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, isDenied, record });
     }
   };
   const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {

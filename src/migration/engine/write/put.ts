@@ -19,7 +19,7 @@ export interface Result {
   /** The user's username in Redis, if it is another one. */
   previous?: string | undefined;
   /** The name, of a profile or of the denylist, is both in use and denied. */
-  isDenied?: boolean;
+  isDenied?: true | undefined;
 }
 
 /**
@@ -111,7 +111,7 @@ const putProfiles: Putter<'profiles'> = async (destination, records) => {
             outcome: outcomeOf('profiles', outcome),
             holder: outcome === 'taken' ? name.next().value : undefined,
             previous: row.seen === '' ? undefined : row.seen,
-            isDenied: isDenied.has(at),
+            isDenied: isDenied.has(at) || undefined,
           };
         }
       }
