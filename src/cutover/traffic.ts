@@ -102,12 +102,11 @@ export function createTraffic(options: TrafficOptions) {
     if (credentials === undefined) return () => Promise.resolve();
     if (admission.mode !== 'mirror') {
       return async ({ kind }) => {
-        // One that is known here, or anybody could leave keys behind by making up organizations.
-        const mayLandInMirror = kind === 'unknown' && found?.kind === 'known';
-        if (mayLandInMirror || kind === 'left-behind') {
-          const pendingMs = mayLandInMirror ? outcomeDelay(legacy) : 0;
-          findings.gap(credentials.organizationId, 'unmarked-change', pendingMs);
-        }
+        const { organizationId } = credentials;
+        if (kind === 'left-behind') findings.gap(organizationId, 'unmarked-change', 0);
+        // It may take effect in mirror. By keys that are unknown here, anybody could make up organizations with gaps.
+        if (kind === 'unknown' && found?.kind === 'known')
+          findings.gap(organizationId, 'unmarked-change', outcomeDelay(legacy));
       };
     }
     const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap);
