@@ -108,7 +108,8 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       signal: context.signal,
       onProgress: (line) => context.note(line),
       beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
-      obstacles: async () => await obstaclesOnHold(store, keyPrefix, queue, from, to, options.force === true),
+      obstacles: async () =>
+        await obstaclesOnHold(store, keyPrefix, queue, { from, to, force: options.force }),
     });
     if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
     return report(outcome, from, to, options);
@@ -128,14 +129,11 @@ async function obstaclesOnHold(
   store: RedisClient,
   keyPrefix: string,
   queue: ReplayQueue,
-  from: Mode,
-  to: Mode,
-  isForced: boolean,
+  { from, to, force = false }: { from: Mode; to: Mode; force: boolean | undefined },
 ): Promise<string[]> {
   // The legacy service must not get authority without what waits, whatever is forced.
-  if (from === 'reverse' && !(to === 'native' && isForced))
-    return await untilReplayed(store, keyPrefix, queue);
-  if (isForced || authorityOf(to) === authorityOf(from)) return [];
+  if (from === 'reverse' && !(to === 'native' && force)) return await untilReplayed(store, keyPrefix, queue);
+  if (force || authorityOf(to) === authorityOf(from)) return [];
   const doubts = await readDoubts(store, keyPrefix);
   return judgeDoubts(await readState(store, keyPrefix), doubts).map(inWords);
 }
