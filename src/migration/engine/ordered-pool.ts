@@ -23,7 +23,8 @@ export async function withOrderedPool(
     // A failure is reported when it is the task's turn.
     work.catch(() => {});
     const end = async (): Promise<void> => {
-      onDone?.(await work);
+      const result = await work;
+      onDone?.(result);
     };
     tasks.push({ work, end });
     await shrinkTo(width - 1);
