@@ -114,7 +114,7 @@ function coverage({ compared, stored, indexed }: Verified): string {
   const figures = ['in the source', 'in Redis'];
   const text = table(['', ...figures, 'compared'], rows, figures);
   return compared.has('profiles')
-    ? `${text}\nEntries of the name index looked up in the profiles: ${number(indexed)}.`
+    ? `${text}\nEntries of the name index compared with the profiles: ${number(indexed)}.`
     : text;
 }
 

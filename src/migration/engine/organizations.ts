@@ -18,6 +18,8 @@ export interface Organization {
   settings: OrganizationSettings;
   /** Usernames that the source has for it, as far as it was read. */
   namesToCome: number;
+  /** Usernames that the source and Redis agree on, profile and index: as many different entries of the index. */
+  namesFound: number;
   /** Whether Redis or the source describes it, or it was reported that neither does. */
   isKnown: boolean;
   /** Whether this run is loading it: nobody else can reach it yet. */
@@ -43,7 +45,16 @@ export function createOrganizations(store: RedisClient, prefix: string) {
     ]);
     const exists = found === 1;
     const { settings, index } = snapshot;
-    const own = { id, base, number: known.size, settings, namesToCome: 0, isKnown: exists, isLoading: false };
+    const own = {
+      id,
+      base,
+      number: known.size,
+      settings,
+      namesToCome: 0,
+      namesFound: 0,
+      isKnown: exists,
+      isLoading: false,
+    };
     const before = known.get(id) ?? own;
     const organization = Object.assign(before, { exists, index, ...(exists && { settings }) });
     known.set(id, organization);

@@ -67,7 +67,7 @@ export const migrateRead = script<[index: string, rows: string], [fields: string
 
 export const migrateReadNames = script<
   [index: string, bucket: string],
-  [count: number, others: [normalizedName: string, user: string, username: string | null][]]
+  [normalizedName: string, user: string, username: string | null][]
 >('migration/read_names');
 
 export const migratePicture = script<

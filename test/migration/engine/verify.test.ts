@@ -32,6 +32,18 @@ test('verify finds entries of the name index that are missing, lead nowhere, or 
   expect(err).toContain('repair the index with profile-bridge admin fsck --repair');
 });
 
+test('verify finds an entry of the name index besides those of all profiles', async () => {
+  const tool = createTool();
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1', username: 'ann' }] });
+  await tool.json('apply', '--source', source);
+  await store.hset(namesBucketKey(organizationBase(tool.prefix, 'acme'), '0', '0'), { ghost: 'u1' });
+  const { exitCode, json } = await tool.json('verify', '--source', source);
+  expect(exitCode).toBe(1);
+  const detail =
+    'leads from "ghost" to user "u1", whose username is "ann": run profile-bridge admin fsck --repair';
+  expect(json).toMatchObject({ differences: 1, indexed: 2, examples: [{ reason: 'index', detail }] });
+});
+
 test('verify names the user who has a username that is yet to change hands', async () => {
   const tool = createTool();
   const profiles = (...names: string[]) =>

@@ -1,4 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
+import { namesBucketKey } from '../../../redis/keys.ts';
+import { createLineList } from '../../analysis/line-list.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import type { Decided } from '../../analysis/spool.ts';
@@ -49,7 +51,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     compared: compared as ReadonlyMap<Entity, number>,
     /** Records of Redis looked for in the source, by entity. */
     stored: extras.stored,
-    /** Entries of the name index looked up in profiles. */
+    /** Entries of the name index compared with the profiles. */
     indexed,
     read: sum,
     /** How many are missing, different or extra. */
@@ -109,16 +111,19 @@ function judge(
 /** Buckets of the name index read at once. */
 const bucketsAtOnce = 64;
 
-/** Reports what Redis has besides the source; returns how many entries of the name index were looked up. */
+/** Reports what Redis has besides the source; returns how many entries of the name index were checked. */
 async function reportExtras(context: MigrationContext, extras: Extras, scope: Scope): Promise<number> {
-  const { issues } = context;
-  let indexed = 0;
-  await withOrderedPool(bucketsAtOnce, async (buckets) => {
+  const { store, issues } = context;
+  const entries = new Map<Organization, number>();
+  const buckets = createLineList(context.workspace);
+  await withOrderedPool(bucketsAtOnce, async (pool) => {
     const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
       const [kind, bucket] = rest.split(':');
       if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
-      return buckets.add(verifyBucket(context, organization, bucket), (entries) => {
-        indexed += entries;
+      buckets.add(JSON.stringify([organization.id, bucket]));
+      const key = namesBucketKey(organization.base, organization.index, bucket);
+      return pool.add(store.hlen(key), (found) => {
+        entries.set(organization, (entries.get(organization) ?? 0) + found);
       });
     };
     const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
@@ -133,17 +138,27 @@ async function reportExtras(context: MigrationContext, extras: Extras, scope: Sc
         detail: isLocal ? `was written here and ${absent}` : absent,
       });
     }
+    await pool.drain();
+    for (const lines of buckets.blocks()) {
+      for (const line of lines) {
+        const [id, bucket] = JSON.parse(line) as [string, string];
+        const organization = await context.organizations.find(id);
+        // An index with no more entries than names that were found in it has no others.
+        if (entries.get(organization) === organization.namesFound) continue;
+        await pool.add(verifyBucket(context, organization, bucket));
+      }
+    }
   });
-  return indexed;
+  return [...entries.values()].reduce((sum, found) => sum + found, 0);
 }
 
-/** Every entry of the name index must lead to a user of that very name. Returns how many entries the bucket has. */
+/** Every entry of the name index must lead to a user of that very name. */
 async function verifyBucket(
   { store, issues }: MigrationContext,
   organization: Organization,
   bucket: string,
-): Promise<number> {
-  const [count, others] = await migrateReadNames(store, organization.base, organization.index, bucket);
+): Promise<void> {
+  const others = await migrateReadNames(store, organization.base, organization.index, bucket);
   const organizationId = organization.id;
   for (const [normalized, userId, name] of others) {
     if (name !== null && normalizedIn(organization, name) === normalized) continue;
@@ -151,5 +166,4 @@ async function verifyBucket(
     const where = `name index of organization ${JSON.stringify(organizationId)}`;
     issues.add({ entity: 'profiles', reason: 'index', where, detail, organizationId, userId });
   }
-  return count;
 }

@@ -5,7 +5,7 @@ import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
 import { profileKey } from '../../../redis/keys.ts';
-import type { Entity } from '../../records/records.ts';
+import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
@@ -76,6 +76,9 @@ export async function assessSource(
       reportResult(context, entity, items[position] ?? item, isDenied === true);
       if (isSettled(outcome) && !isRepeated) {
         tallies.add(entity, record.organizationId, outcome);
+        const isFound = entity === 'profiles' && outcome === 'unchanged';
+        if (isFound && (record as RecordOf['profiles']).username !== undefined)
+          item.organization.namesFound += 1;
         continue;
       }
       const where = placeOf(item);

@@ -2,8 +2,8 @@
 -- @include names store
 -- Looks a bucket of the name index up in the profiles.
 --
--- {count, others}  how many entries the bucket has; others: for each whose user has another username than exactly the
---                  normalized name, {normalized name, user, username or false}
+-- for each entry whose user has another username than exactly the normalized name, {normalized name, user, username or
+-- false}
 local generation, number = unpack(ARGV)
 local entries = redis.call('HGETALL', names_key(generation, number))
 local others = {}
@@ -11,4 +11,4 @@ for i = 1, #entries, 2 do
   local name = redis.call('HGET', profile_key(entries[i + 1]), 'u')
   if name ~= entries[i] then others[#others + 1] = { entries[i], entries[i + 1], name } end
 end
-return { #entries / 2, others }
+return others
