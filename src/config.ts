@@ -178,14 +178,12 @@ function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLaye
     setting,
     formats.textOf(env, name),
   ]);
-  const read = readSettings(Object.fromEntries(given) as WrittenSettings);
-  if (read.kind === 'invalid') {
-    mistakes.push(...read.mistakes.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
-    return {};
-  }
-  const { layer } = read;
-  const date = (['sunsetAt', 'deprecatedAt'] as const).find((setting) => layer[setting] !== undefined);
-  if (date !== undefined) {
+  const { layer, mistakes: unreadable } = readSettings(Object.fromEntries(given) as WrittenSettings);
+  mistakes.push(...unreadable.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
+  const dates = ['sunsetAt', 'deprecatedAt'] as const;
+  const date = dates.find((setting) => layer[setting] !== undefined);
+  const areReadable = !unreadable.some(({ setting }) => dates.includes(setting as (typeof dates)[number]));
+  if (date !== undefined && areReadable) {
     const reasons = checkPolicy(layerPolicy(readContractPolicy(), layer), Date.now());
     mistakes.push(...reasons.map((reason) => `${policyVariables[date]}: ${reason}`));
   }

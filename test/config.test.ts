@@ -156,9 +156,14 @@ test.each([
   ['SUNSET_AT', { SUNSET_AT: '1999-01-01T00:00:00Z' }],
   ['DEPRECATED_AT', { DEPRECATED_AT: '2999-01-01T00:00:00Z' }],
 ])('a sunset before the deprecation is reported under %s, with other mistakes: %o', (name, dates) => {
-  expect(() => readConfig({ PORT: 'x', ...dates })).toThrow(
-    new RegExp(`^PORT must be .*\n${name}: the sunset .* is before the deprecation`),
+  expect(() => readConfig({ PORT: 'x', AFTER_SUNSET: 'maybe', ...dates })).toThrow(
+    new RegExp(`^PORT must be .*\nAFTER_SUNSET: .*\n${name}: the sunset .* is before the deprecation`),
   );
+});
+
+test('the order of dates is not judged where one of them cannot be read', () => {
+  const env = { DEPRECATED_AT: 'spring', SUNSET_AT: '1999-01-01T00:00:00Z' };
+  expect(() => readConfig(env)).toThrow(/^DEPRECATED_AT: .*spring.*$/);
 });
 
 describe('a secret', () => {

@@ -5,7 +5,8 @@ import { readSettings, type PolicyLayer } from './policy.ts';
 export function readContractPolicy(): PolicyLayer {
   const described = operationsOf(contractDocument()).find(({ operation }) => operation['x-deprecation']);
   const { successor, documentation, ...dates } = described?.operation['x-deprecation'] ?? {};
-  const read = readSettings({ ...dates, successorUrl: successor, documentationUrl: documentation });
-  if (read.kind === 'ok') return read.layer;
-  throw new Error(`openapi.yaml, x-deprecation: ${JSON.stringify(read.mistakes)}`);
+  const written = { ...dates, successorUrl: successor, documentationUrl: documentation };
+  const { layer, mistakes } = readSettings(written);
+  if (mistakes.length > 0) throw new Error(`openapi.yaml, x-deprecation: ${JSON.stringify(mistakes)}`);
+  return layer;
 }

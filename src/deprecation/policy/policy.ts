@@ -57,11 +57,8 @@ export const settingParsers = {
 export type Setting = keyof typeof settingParsers;
 export type WrittenSettings = Partial<Record<Setting, string | undefined>>;
 
-type ReadLayer =
-  { kind: 'ok'; layer: PolicyLayer } | { kind: 'invalid'; mistakes: { setting: Setting; reason: string }[] };
-
-/** Reads settings as they are written, as a layer. */
-export function readSettings(written: WrittenSettings): ReadLayer {
+/** Reads settings as they are written: a layer of those that can be read, and what is wrong with the others. */
+export function readSettings(written: WrittenSettings) {
   const layer: PolicyLayer = {};
   const mistakes: { setting: Setting; reason: string }[] = [];
   for (const setting of Object.keys(settingParsers) as Setting[]) {
@@ -71,7 +68,7 @@ export function readSettings(written: WrittenSettings): ReadLayer {
     if (parsed.kind === 'ok') Object.assign(layer, { [setting]: parsed.value });
     else mistakes.push({ setting, reason: parsed.reason });
   }
-  return mistakes.length > 0 ? { kind: 'invalid', mistakes } : { kind: 'ok', layer };
+  return { layer, mistakes };
 }
 
 function parseAfterSunset(text: string): Parsed<'serve' | 'gone'> {

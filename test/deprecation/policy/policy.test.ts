@@ -44,13 +44,13 @@ describe('the layers of the policy', () => {
         afterSunset: 'gone',
       }),
     ).toEqual({
-      kind: 'ok',
       layer: {
         deprecatedAt: at('2027-01-01T00:00:00Z'),
         successorUrl: 'https://kv.example/v2',
         documentationUrl: '/docs/#deprecation',
         afterSunset: 'gone',
       },
+      mistakes: [],
     });
   });
 
@@ -62,7 +62,7 @@ describe('the layers of the policy', () => {
       afterSunset: 'maybe',
     });
     expect(read).toMatchObject({
-      kind: 'invalid',
+      layer: {},
       mistakes: ['sunsetAt', 'successorUrl', 'documentationUrl', 'afterSunset'].map((setting) => ({
         setting,
       })),
