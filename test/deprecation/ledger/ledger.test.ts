@@ -69,6 +69,28 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
+  test('counts on where outside hands have left a field that is not a number', async () => {
+    const prefix = freshPrefix();
+    const ledger = openLedger(prefix);
+    const key = `${prefix}{acme}:use:key:k_1`;
+    const junk = { 'f:getProfile': 'x', 'l:getProfile': 'x', 'a:App/1': 'x', 'a:App/2': 'x' };
+    await redis.hset(key, junk);
+    await redis.hset(`${prefix}{acme}:use:2027-03-01`, 'k_1|getProfile|2xx', 'x');
+    ledger.record(call('acme', 'k_1', { userAgent: 'App/1' }));
+    ledger.record(call('acme', 'k_1', { userAgent: 'App/3', operation: 'putProfile' }));
+    ledger.record(call('acme', 'k_2'));
+    await ledger.flush();
+    await ledger.flush();
+    expect(await counts(prefix, 'acme')).toEqual({
+      'k_1|getProfile|2xx': '1',
+      'k_1|putProfile|2xx': '1',
+      'k_2|getProfile|2xx': '1',
+    });
+    const { 'f:getProfile': first, 'l:getProfile': last, 'a:App/1': seen } = await redis.hgetall(key);
+    expect([first, last, seen]).toEqual([`${NOON}`, `${NOON}`, `${NOON}`]);
+    await ledger.close();
+  });
+
   test('sets an expiry on everything it writes', async () => {
     const prefix = freshPrefix();
     await redis.sadd(organizationsKey(prefix), 'acme');

@@ -20,7 +20,8 @@ if latest and tonumber(latest) >= tonumber(number) then return 'already' end
 -- For as long as the counts: the same batch may be sent again after an outage of any length.
 redis.call('SET', done, number, 'EX', kept_seconds)
 
--- A key of another type, left by an outside hand, would end the script halfway, and the batch would count as recorded.
+-- What an outside hand has left would end the script halfway, and the batch would count as recorded: a key of another
+-- type is removed, and a field that is not a number counts as absent.
 local function remove_unless(key, wanted)
   local found = redis.call('TYPE', key).ok
   if found ~= wanted and found ~= 'none' then redis.call('UNLINK', key) end
@@ -29,7 +30,7 @@ end
 -- The oldest agent makes room.
 local function remember(own, agent, at)
   local field = 'a:' .. agent
-  local known = tonumber(redis.call('HGET', own, field) or 0)
+  local known = tonumber(redis.call('HGET', own, field)) or 0
   if known < at then redis.call('HSET', own, field, at) end
   if known > 0 then return end
   local agents, oldest, oldest_at = 0, field, at
@@ -37,10 +38,16 @@ local function remember(own, agent, at)
   for i = 1, #all, 2 do
     if string.sub(all[i], 1, 2) == 'a:' then
       agents = agents + 1
-      if all[i] ~= field and tonumber(all[i + 1]) <= oldest_at then oldest, oldest_at = all[i], tonumber(all[i + 1]) end
+      local seen_at = tonumber(all[i + 1]) or 0
+      if all[i] ~= field and seen_at <= oldest_at then oldest, oldest_at = all[i], seen_at end
     end
   end
   if agents > tonumber(most_agents) then redis.call('HDEL', own, oldest) end
+end
+
+local function add(day, field, calls)
+  local reply = redis.pcall('HINCRBY', usage_day_key(day), field, calls)
+  if type(reply) == 'table' then redis.call('HSET', usage_day_key(day), field, calls) end
 end
 
 local batch = cjson.decode(ARGV[6])
@@ -54,13 +61,11 @@ for _, key in ipairs(batch.keys) do
   for _, use in ipairs(uses) do
     local operation, first, last = use[1], use[2], use[3]
     local known = redis.call('HMGET', own, 'f:' .. operation, 'l:' .. operation)
-    if known[1] and tonumber(known[1]) < first then first = known[1] end
-    if known[2] and tonumber(known[2]) > last then last = known[2] end
+    first = math.min(first, tonumber(known[1]) or first)
+    last = math.max(last, tonumber(known[2]) or last)
     redis.call('HSET', own, 'f:' .. operation, first, 'l:' .. operation, last)
-    seen = math.max(seen, tonumber(last))
-    for _, count in ipairs(use[4]) do
-      redis.call('HINCRBY', usage_day_key(count[1]), id .. '|' .. operation .. '|' .. count[2], count[3])
-    end
+    seen = math.max(seen, last)
+    for _, count in ipairs(use[4]) do add(count[1], id .. '|' .. operation .. '|' .. count[2], count[3]) end
   end
   if client ~= '' then redis.call('HSET', own, 'c', client) end
   for _, agent in ipairs(agents) do remember(own, agent[1], agent[2]) end
