@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Log } from '../../log.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
 import { batchText, cutBatches, type Batch } from './batches.ts';
@@ -13,14 +13,7 @@ import { repeat } from '../../lib/repeat.ts';
 import { createTally, tallyLimits, type Call, type Counted } from './tally.ts';
 
 const recordUsage = script<
-  [
-    instance: string,
-    sequence: number,
-    retentionSeconds: number,
-    forgetBefore: number,
-    agents: number,
-    batch: string,
-  ],
+  [instance: string, sequence: number, retentionSeconds: number, agents: number, batch: string],
   'recorded' | 'already'
 >('deprecation/record_usage');
 
@@ -95,7 +88,6 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
         instance,
         first.sequence,
         (ledgerDays * dayMs) / 1000,
-        now() - ledgerDays * dayMs,
         tallyLimits.agents,
         // Only now, so that requests are served between the texts of two batches.
         batchText(first.batch),
@@ -123,7 +115,8 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     start = Math.min(start, until);
     await writeCoverage(store, prefix, { instance, start, since: writtenUntil, until, closed });
     if (writtenUntil === start || dayOf(until) > dayOf(writtenUntil)) {
-      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', dayOf(until) - ledgerDays - 1);
+      const today = dayOf(await storeTime(store));
+      await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', today - ledgerDays - 1);
     }
     writtenUntil = until;
   };

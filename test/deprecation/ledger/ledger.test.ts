@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createLog } from '../../../src/log.ts';
 import { findGaps, readCoverage } from '../../../src/deprecation/ledger/coverage.ts';
+import { dayOf } from '../../../src/lib/days.ts';
 import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledger/ledger.ts';
 import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
@@ -88,6 +89,21 @@ describe('the ledger', () => {
     });
     const { 'f:getProfile': first, 'l:getProfile': last, 'a:App/1': seen } = await redis.hgetall(key);
     expect([first, last, seen]).toEqual([`${NOON}`, `${NOON}`, `${NOON}`]);
+    await ledger.close();
+  });
+
+  test('forgets after 400 days by the clock of Redis, whatever the clock of its host says', async () => {
+    const prefix = freshPrefix();
+    await redis.sadd(organizationsKey(prefix), 'acme');
+    const [today, longAgo] = [Date.now(), Date.now() - 402 * 86_400_000];
+    await redis.zadd(`${prefix}{acme}:use:keys`, today, 'k_today', longAgo, 'k_long-ago');
+    const organizations = `${prefix}deprecation:orgs`;
+    await redis.zadd(organizations, dayOf(today), 'today', dayOf(longAgo), 'long-ago');
+    const ledger = openLedger(prefix, { now: () => today + 500 * 86_400_000 });
+    ledger.record(call('acme', 'k_1'));
+    await ledger.flush();
+    expect(await redis.zrange(`${prefix}{acme}:use:keys`, '0', '-1')).toEqual(['k_today', 'k_1']);
+    expect(await redis.zrange(organizations, '0', '-1')).toEqual(['today', 'acme']);
     await ledger.close();
   });
 

@@ -3,7 +3,7 @@
 -- Adds one batch of counted calls to an organization's ledger, once, however often it is sent.
 -- README.md of src/deprecation describes the keys.
 --
--- ARGV[6]  JSON {days: {day: when it expires, seconds…},
+-- ARGV[5]  JSON {days: {day: when it expires, seconds…},
 --                keys: [[key id, client label or '', uses, agents]…]}
 --            uses    [[operation, first ms, last ms, [[day, status class, calls]…]]…]
 --            agents  [[user agent, last ms]…]
@@ -12,8 +12,8 @@
 -- 'already'   this batch has been recorded before
 
 -- The number grows with each batch of the instance that counted. A key's use is kept for `kept_seconds`, with at most
--- `most_agents` user agents; keys not used since `forget_before` (ms) are forgotten.
-local instance, number, kept_seconds, forget_before, most_agents = unpack(ARGV, 1, 5)
+-- `most_agents` user agents.
+local instance, number, kept_seconds, most_agents = unpack(ARGV, 1, 4)
 local done = usage_flush_key(instance)
 local latest = redis.call('GET', done)
 if latest and tonumber(latest) >= tonumber(number) then return 'already' end
@@ -50,7 +50,7 @@ local function add(day, field, calls)
   if type(reply) == 'table' then redis.call('HSET', usage_day_key(day), field, calls) end
 end
 
-local batch = cjson.decode(ARGV[6])
+local batch = cjson.decode(ARGV[5])
 remove_unless(used_keys_key(), 'zset')
 for day in pairs(batch.days) do remove_unless(usage_day_key(day), 'hash') end
 for _, key in ipairs(batch.keys) do
@@ -73,6 +73,7 @@ for _, key in ipairs(batch.keys) do
   redis.call('ZADD', used_keys_key(), 'GT', seen, id)
 end
 for day, expiry in pairs(batch.days) do redis.call('EXPIREAT', usage_day_key(day), expiry) end
-redis.call('ZREMRANGEBYSCORE', used_keys_key(), '-inf', '(' .. forget_before)
+-- By the store's clock: that of an instance could be far ahead.
+redis.call('ZREMRANGEBYSCORE', used_keys_key(), '-inf', '(' .. now_ms() - kept_seconds * 1000)
 redis.call('EXPIRE', used_keys_key(), kept_seconds)
 return 'recorded'
