@@ -29,7 +29,7 @@ export function settingsFaults(settings: OrganizationSettings): string[] {
       faults.push(`the ${name} username length must be a whole number from 1 to ${maxNameLength}`);
     }
   }
-  if (settings.minLength > settings.maxLength) {
+  if (faults.length === 0 && settings.minLength > settings.maxLength) {
     faults.push(
       `the minimum username length (${settings.minLength}) is above the maximum (${settings.maxLength})`,
     );

@@ -438,6 +438,7 @@ describe('an organization', () => {
     [{ usernamePattern: '(?=x)' }, /the username pattern is not a valid RE2 pattern/],
     [{ usernameMinLength: 0 }, /minimum username length must be a whole number from 1 to 256/],
     [{ usernameMaxLength: '9999' }, /maximum username length/],
+    [{ usernameMaxLength: 0 }, /: the maximum username length must be a whole number from 1 to 256$/],
     [{ usernameMinLength: 9, usernameMaxLength: 3 }, /minimum username length \(9\) is above the maximum/],
     [{ usernameMinLength: 1.5 }, /usernameMinLength must be a whole number/],
     [{ usernameComparison: 'sounds-like' }, /usernameComparison must be exact or case-insensitive/],
