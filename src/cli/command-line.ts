@@ -128,6 +128,12 @@ export function describeError(error: unknown): string {
     ] as const;
     return `${describeStoreFault(line, unavailable)}, then run this again`;
   }
-  if (line.startsWith('WRONGTYPE')) return `a key in Redis has the wrong type: run ${adminCommand} fsck`;
+  if (line.startsWith('WRONGTYPE')) {
+    const { command } = error as { command?: { args: string[] } };
+    // Of a script it is unknown which of its keys.
+    const key = line.includes('script') ? undefined : command?.args[0];
+    if (key === undefined) return `a key in Redis has the wrong type: run ${adminCommand} fsck`;
+    return `remove the key ${key}, which has the wrong type, then run ${adminCommand} fsck`;
+  }
   return line;
 }

@@ -7,6 +7,7 @@ import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
 import type { UsageReport } from '../../../src/deprecation/reports/report.ts';
 import type { RetireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { createLog } from '../../../src/log.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
@@ -231,6 +232,15 @@ describe('usage', () => {
     expect(wrong).toMatchObject({ code: 2, out: '' });
     expect(wrong.err).toMatch(/^error: [^\n]+\n$/);
     expect(wrong.err).toContain(reason);
+  });
+
+  test('names a key of the ledger that has the wrong type', async () => {
+    await admin('org set acme');
+    const key = `${organizationBase(prefix, 'acme')}use:${formatInstant(Date.now() - dayMs).slice(0, 10)}`;
+    await store.set(key, 'x');
+    const { code, out, err } = await admin('usage --org acme');
+    expect({ code, out }).toEqual({ code: 1, out: '' });
+    expect(err).toContain(`error: remove the key ${key}, which has the wrong type`);
   });
 
   test('exits 1 for an unknown organization', async () => {
