@@ -1,7 +1,7 @@
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
 import type { AdminCommand } from './command.ts';
-import type { AdminContext, Report } from './context.ts';
+import { done, type AdminContext, type Report } from './context.ts';
 import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -21,7 +21,8 @@ async function showAudit(
   { org, json = false }: { org: string; json?: boolean },
 ): Promise<Report> {
   const { store, base } = await context.existingOrganization(org);
-  let separator = '[\n';
+  const start = '[\n';
+  let separator = start;
   for await (const page of readAudit(store, base)) {
     if (context.signal.aborted) return { kind: 'interrupted', message: 'interrupted' };
     for (const entry of page) {
@@ -30,8 +31,9 @@ async function showAudit(
       separator = ',\n';
     }
   }
-  if (json) context.out(separator === '[\n' ? '[]\n' : '\n]\n');
-  return { kind: 'done' };
+  const isEmpty = separator === start;
+  if (json) context.out(isEmpty ? '[]\n' : '\n]\n');
+  return done(undefined, isEmpty ? `${org} has no changes in its audit trail.` : '');
 }
 
 /** For people: details whose names in the trail do not say what they are. */

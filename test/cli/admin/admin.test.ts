@@ -285,6 +285,8 @@ test.each([
 
 test('audit shows the changes and their authors', async () => {
   await admin('org set acme');
+  expect((await admin('audit --org acme')).out).toBe('acme has no changes in its audit trail.\n');
+  expect(await adminJson('audit --org acme')).toEqual([]);
   const snapshot = await readWriteSnapshot(store, base);
   await banUsernames({ store, base, keyId: 'k_1', snapshot }, new Map([['root', 'x']]));
   expect((await admin('audit --org acme')).out).toMatch(/^\S+Z +k_1 +ban .*username="root"/);
