@@ -70,7 +70,8 @@ export async function retireCheck(
   }
   // Gaps are whole minutes, so the first may begin before the range.
   const minutes = Math.min(minutesOf(gaps), days * 1440);
-  if (minutes > 0) reasons.push(`${durationText(minutes)} of the last ${span} were not measured`);
+  if (minutes === days * 1440) reasons.push(`nothing was measured in the last ${span}`);
+  else if (minutes > 0) reasons.push(`nothing was measured for ${durationText(minutes)} of the last ${span}`);
   return {
     retirable: reasons.length === 0,
     days,

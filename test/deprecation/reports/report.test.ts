@@ -413,8 +413,10 @@ describe('the retire check', () => {
     expect(check).toMatchObject({
       retirable: false,
       callers: [],
-      reasons: ['20 days of the last 30 days were not measured'],
+      reasons: ['nothing was measured for 20 days of the last 30 days'],
     });
+    const before = await retireCheck(redis, prefix, { days: 30, now: at('2027-02-20T00:00:00Z') });
+    expect(before.reasons).toEqual(['nothing was measured in the last 30 days']);
     await ledger.close();
   });
 
