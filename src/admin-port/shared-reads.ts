@@ -1,25 +1,35 @@
-/** How long a result is shared by all requests for it, in ms. */
+/** For how long after it was read a result is shared by all requests for it, in ms. */
 const sharedMs = 5000;
 
+interface Reading<Answer> {
+  answer: Promise<Answer>;
+  /** Undefined while it is under way. */
+  answeredAt?: number;
+}
+
 /**
- * Shares reads among all scrapes and open pages: however many ask for the same, by `idOf`, Redis is asked once every
- * five seconds. A failed read is not kept.
+ * Shares reads among all scrapes and open pages: however many ask for the same, by `idOf`, there is one read of it at a
+ * time, and none for five seconds after that. A failed read is not kept.
  */
 export function shareReads<Question, Answer>(
   read: (question: Question, at: number) => Promise<Answer>,
   now: () => number,
   idOf: (question: Question) => string = () => '',
 ): (question: Question) => Promise<Answer> {
-  const readings = new Map<string, { at: number; answer: Promise<Answer> }>();
+  const readings = new Map<string, Reading<Answer>>();
   return async (question) => {
     const at = now();
-    // Its age is negative if the clock was set back.
-    for (const [old, reading] of readings) if (Math.abs(at - reading.at) >= sharedMs) readings.delete(old);
+    for (const [old, { answeredAt = at }] of readings) {
+      // Its age is negative if the clock was set back.
+      if (Math.abs(at - answeredAt) >= sharedMs) readings.delete(old);
+    }
     const id = idOf(question);
-    const reading = readings.get(id) ?? { at, answer: read(question, at) };
+    const reading: Reading<Answer> = readings.get(id) ?? { answer: read(question, at) };
     readings.set(id, reading);
     try {
-      return await reading.answer;
+      const answer = await reading.answer;
+      reading.answeredAt ??= now();
+      return answer;
     } catch (error) {
       if (readings.get(id) === reading) readings.delete(id);
       throw error;

@@ -32,6 +32,26 @@ test('a question asked several times within five seconds is read from Redis once
   expect(asked).toEqual(['a', 'a']);
 });
 
+test('a read that takes longer is shared, too, and for five seconds after its answer', async () => {
+  let ms = 0;
+  const answers: ((answer: string) => void)[] = [];
+  const shared = shareReads<void, string>(
+    () => new Promise((resolve) => answers.push(resolve)),
+    () => ms,
+  );
+  const first = shared();
+  ms = 20_000;
+  const second = shared();
+  expect(answers).toHaveLength(1);
+  answers[0]?.('slow');
+  expect(await Promise.all([first, second])).toEqual(['slow', 'slow']);
+  ms = 24_999;
+  expect(await shared()).toBe('slow');
+  ms = 25_000;
+  void shared();
+  expect(answers).toHaveLength(2);
+});
+
 test('a question is read again after the clock was set back', async () => {
   const now = { ms: 3_600_000 };
   const { shared } = counting(now);
