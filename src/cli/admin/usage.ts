@@ -80,18 +80,22 @@ async function showUsage(
   const now = Date.now();
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
-  const { store, keyPrefix } = await context.open();
-  if (org !== undefined) await context.existingOrganization(org);
+  const { store, keyPrefix } = await openFor(context, org);
   const report = await reportUsage(store, keyPrefix, read.query, now);
   if (csv) for (const line of reportCsv(report)) context.out(line);
   return done(report, csv ? '' : reportLines(report).join('\n'));
+}
+
+/** The store, once it is known that it has the organization, if one is given. */
+async function openFor(context: AdminContext, org: string | undefined) {
+  return org === undefined ? await context.open() : await context.existingOrganization(org);
 }
 
 async function checkRetirement(
   context: AdminContext,
   { org, days }: { org?: string; days: number },
 ): Promise<Report> {
-  const { store, keyPrefix } = await context.open();
+  const { store, keyPrefix } = await openFor(context, org);
   const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return done(check, text);

@@ -1,7 +1,6 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { counted } from '../../lib/numbers.ts';
-import { organizationsKey } from '../../redis/keys.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText } from '../../lib/days.ts';
@@ -53,12 +52,6 @@ export async function retireCheck(
   const unchecked = claimedBy(uncheckedKey);
   const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
-  if (
-    organizationId !== undefined &&
-    (await store.sismember(organizationsKey(prefix), organizationId)) === 0
-  ) {
-    reasons.push(`there is no organization "${organizationId}": see profile-bridge admin org list`);
-  }
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
   if (clients > 0) reasons.push(`${counted(clients, 'client')} called in the last ${span}`);

@@ -319,8 +319,8 @@ describe('usage retire-check', () => {
 
   test('exits 1 for an unknown organization', async () => {
     await measured(day(40), tomorrow, false);
-    const { code, err } = await admin('usage retire-check --org nobody');
-    expect(code).toBe(1);
+    const { code, out, err } = await admin('usage retire-check --org nobody');
+    expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toContain('there is no organization "nobody"');
   });
 });
