@@ -15,7 +15,8 @@ export type DashboardData = Awaited<ReturnType<typeof readDashboardData>>;
 /** A client without a call for this many days is quiet. A weekly job is not. */
 export const quietDays = 7;
 
-const maxOrganizations = 1000;
+/** How many organizations can be chosen. */
+export const maxOrganizations = 1000;
 
 /** Reads the data of a page as of `now` (ms). */
 export async function readDashboardData(

@@ -3,11 +3,11 @@ import { daysToSunset, type DeprecationPolicy } from '../../deprecation/policy/p
 import { groups } from '../../deprecation/reports/usage-query.ts';
 import { dayName } from '../../lib/days.ts';
 import { html, type Html } from '../../lib/html.ts';
-import { counted } from '../../lib/numbers.ts';
+import { counted, number } from '../../lib/numbers.ts';
 import type { AdminProblem } from '../problem.ts';
 import { choices } from './components/layout.ts';
 import { moment, visible } from './components/text.ts';
-import type { DashboardData } from './dashboard-data.ts';
+import { maxOrganizations, type DashboardData } from './dashboard-data.ts';
 import { addressOf, csvAddress, periods, type DashboardQuery } from './query.ts';
 import { callsSection } from './sections/calls-section.ts';
 import {
@@ -109,6 +109,13 @@ function filters(query: DashboardQuery, organizations: readonly string[]): Html 
       </select>
       ${days === undefined ? [field('from', from), field('to', to)] : field('days', days)}
       <button>Show</button>
+      ${
+        organizations.length === maxOrganizations &&
+        html`<small>
+          The ${number(maxOrganizations)} that called last; for another, add <code>?organization=ID</code> to
+          this page's address.
+        </small>`
+      }
     </form>
     ${choices(
       'Period',

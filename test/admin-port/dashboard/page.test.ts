@@ -324,6 +324,13 @@ test('the page shows at most 1000 clients, and says where the others are', async
   );
 });
 
+test('the page lists the 1000 organizations that called last, and says how to see another', async () => {
+  const calls = Array.from({ length: 1001 }, (_, i) => ({ at: now - 1000, organizationId: `org-${i}` }));
+  const { page } = await read(await history([[now - dayMs, now]], calls), '?days=1');
+  expect(page.match(/<option/g)).toHaveLength(1001);
+  expect(textOf(page)).toContain('The 1,000 that called last; for another, add ?organization=ID');
+});
+
 test('many requests for the same page read Redis once', async () => {
   const redis = await startRedis();
   const own = await openTestStore(redis.url);
