@@ -1,6 +1,8 @@
 import { morph } from './morph.js';
 
 const refreshMs = 15_000;
+/** A page about very many organizations takes longer than a refresh. */
+const timeoutMs = 60_000;
 
 /** @param {string} id */
 function element(id, page = document) {
@@ -17,7 +19,7 @@ function report(text) {
 
 async function refresh() {
   try {
-    const response = await fetch(location.href, { signal: AbortSignal.timeout(refreshMs) });
+    const response = await fetch(location.href, { signal: AbortSignal.timeout(timeoutMs) });
     if (response.status === 401) {
       report('Signed out: reload the page to sign in again.');
       return;
