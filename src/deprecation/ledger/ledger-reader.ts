@@ -66,23 +66,28 @@ export async function readLedger(
   }
   await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-    await readKeys(store, base, id, content.keys);
-    await readSeries(store, base, id, { ...range, lastCall }, content.series);
+    const series = await readSeries(store, base, id, { ...range, lastCall });
+    for (const one of series) content.series.push(one);
+    // After the calls, so that no key is missing that is first used meanwhile.
+    await readKeys(store, base, id, series, content.keys);
   });
   return content;
 }
 
+/** The keys in the ledger's list, and those of calls that are not in it because an outside hand has removed it. */
 async function readKeys(
   store: RedisClient,
   base: string,
   organizationId: string | null,
+  series: readonly Series[],
   found: KeySeen[],
 ): Promise<void> {
   const read = async (keyId: string): Promise<KeySeen> => {
     const fields = await store.hgetall(usedKeyKey(base, keyId));
     return { organizationId, keyId, ...readFields(fields) };
   };
-  const ids = await store.zrange(usedKeysKey(base), '0', '-1');
+  const ids = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
+  for (const { keyId } of series) ids.add(keyId);
   for await (const some of yieldingChunks(ids, keysAtOnce)) {
     found.push(...(await Promise.all(some.map(read))));
   }
@@ -107,8 +112,7 @@ async function readSeries(
   base: string,
   organizationId: string | null,
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
-  found: Series[],
-): Promise<void> {
+): Promise<Series[]> {
   const gather = gathererOf(store);
   const series = new Map<string, Series>();
   const readDay = async (index: number): Promise<void> => {
@@ -132,7 +136,7 @@ async function readSeries(
   };
   const days = Array(Math.max(0, Math.min(lastDay, lastCall) - firstDay + 1)).keys();
   for await (const some of yieldingChunks(days, daysAtOnce)) await Promise.all(some.map(readDay));
-  for (const one of series.values()) found.push(one);
+  return [...series.values()];
 }
 
 /** A field of a day's hash: `<key id>|<operation>|<status class>`. */

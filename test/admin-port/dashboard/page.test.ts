@@ -3,6 +3,8 @@ import { dayMs } from '../../../src/lib/days.ts';
 import { sparkline } from '../../../src/admin-port/dashboard/components/sparkline.ts';
 import { percent, visible } from '../../../src/admin-port/dashboard/components/text.ts';
 import { html } from '../../../src/lib/html.ts';
+import { usedKeyKey } from '../../../src/deprecation/ledger/keys.ts';
+import { organizationBase } from '../../../src/redis/keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startAdminPort, type TestAdminPort } from '../../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
@@ -26,9 +28,9 @@ async function history(
   calls: readonly PastCall[],
   options: Options = {},
 ): Promise<TestAdminPort> {
-  const keyPrefix = freshPrefix();
+  const { keyPrefix = freshPrefix() } = options;
   await writeHistory(store, keyPrefix, stretches, calls);
-  const port = await startAdminPort({ store, keyPrefix, now: () => now, ...options });
+  const port = await startAdminPort({ store, now: () => now, ...options, keyPrefix });
   opened.push(port);
   return port;
 }
@@ -322,6 +324,15 @@ test('the page shows at most 1000 clients, and says where the others are', async
   expect(textOf(all.page)).toContain(
     'The first 1,000 of 1,200. The CSV at the end of this page has all of them.',
   );
+});
+
+test('a client is shown as quiet since an unknown time where the ledger has lost what it knew of its key', async () => {
+  const keyPrefix = freshPrefix();
+  const call = { at: now - 1000, organizationId: 'acme', keyId: 'k_1' };
+  const port = await history([[now - dayMs, now]], [call], { keyPrefix });
+  await store.unlink(usedKeyKey(organizationBase(keyPrefix, 'acme'), 'k_1'));
+  const { text } = await read(port, '?days=1');
+  expect(text['quiet']).toMatch(/k_1 acme unknown not throughout 1/);
 });
 
 test('the page lists the 1000 organizations that called last, and says how to see another', async () => {

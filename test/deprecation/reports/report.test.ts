@@ -407,6 +407,20 @@ describe('the retire check', () => {
     await ledger.close();
   });
 
+  test('lists a caller that an outside hand has removed from the list of keys', async () => {
+    const { prefix, now, ledger } = await history(
+      '2027-01-01T00:00:00Z',
+      [['2027-03-01T10:00:00Z', ios]],
+      '2027-03-02T12:00:00Z',
+    );
+    await redis.unlink(usedKeysKey(organizationBase(prefix, 'acme')));
+    expect(await retireCheck(redis, prefix, { days: 30, now })).toMatchObject({
+      reasons: ['1 client called in the last 30 days'],
+      callers: [{ client: 'ios-4.2', lastSeen: '2027-03-01T10:00:00Z' }],
+    });
+    await ledger.close();
+  });
+
   test('fails if part of the time was not measured', async () => {
     const { prefix, now, ledger } = await history('2027-02-20T00:00:00Z', [], '2027-03-02T00:00:00Z');
     const check = await retireCheck(redis, prefix, { days: 30, now });

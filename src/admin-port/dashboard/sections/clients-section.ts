@@ -34,7 +34,10 @@ export function quietSection({ quiet, uncheckedLately, now }: DashboardData, que
     clientColumn(query),
     {
       title: 'Quiet since',
-      cell: ({ lastSeen }) => html`${date(Date.parse(lastSeen ?? ''))} <small>${ago(lastSeen, now)}</small>`,
+      cell: ({ lastSeen }) =>
+        lastSeen === null
+          ? 'unknown'
+          : html`${date(Date.parse(lastSeen))} <small>${ago(lastSeen, now)}</small>`,
     },
     {
       title: 'Silence measured',
