@@ -4,6 +4,7 @@ import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
+import { unlessAborted } from '../../lib/collections/until-aborted.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
 import { done, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
@@ -81,10 +82,14 @@ async function showUsage(
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
   const { store, keyPrefix } = await openFor(context, org);
-  const report = await reportUsage(store, keyPrefix, read.query, now);
+  const report = await unlessAborted(reportUsage(store, keyPrefix, read.query, now), context.signal);
+  if (report === undefined) return interrupted;
   if (csv) for (const line of reportCsv(report)) context.out(line);
   return done(report, csv ? '' : reportLines(report).join('\n'));
 }
+
+/** Of very many organizations, a report takes seconds. */
+const interrupted: Report = { kind: 'interrupted', message: 'interrupted' };
 
 /** The store, once it is known that it has the organization, if one is given. */
 async function openFor(context: AdminContext, org: string | undefined) {
@@ -96,7 +101,9 @@ async function checkRetirement(
   { org, days }: { org?: string; days: number },
 ): Promise<Report> {
   const { store, keyPrefix } = await openFor(context, org);
-  const check = await retireCheck(store, keyPrefix, { organizationId: org, days, now: Date.now() });
+  const question = { organizationId: org, days, now: Date.now() };
+  const check = await unlessAborted(retireCheck(store, keyPrefix, question), context.signal);
+  if (check === undefined) return interrupted;
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return done(check, text);
   return problem(`cannot be retired yet: ${check.reasons.join('; ')}`, { json: check, text });

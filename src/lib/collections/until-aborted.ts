@@ -19,7 +19,7 @@ export async function* untilAborted<Value>(
 }
 
 /** What the promise resolves to; undefined as soon as the signal is aborted. */
-async function unlessAborted<Value>(
+export async function unlessAborted<Value>(
   promise: Promise<Value>,
   signal: AbortSignal | undefined,
 ): Promise<Value | undefined> {

@@ -234,6 +234,14 @@ describe('usage', () => {
     expect(wrong.err).toContain(reason);
   });
 
+  test.each(['usage', 'usage --csv', 'usage retire-check --json'])(
+    '%s ends at once if it is interrupted',
+    async (command) => {
+      const ran = await runTool(env, command, AbortSignal.abort());
+      expect(ran).toEqual({ code: 130, out: '', err: 'error: interrupted\n' });
+    },
+  );
+
   test('names a key of the ledger that has the wrong type', async () => {
     await admin('org set acme');
     const key = `${organizationBase(prefix, 'acme')}use:${formatInstant(Date.now() - dayMs).slice(0, 10)}`;
