@@ -21,8 +21,7 @@ async function showAudit(
   { org, json = false }: { org: string; json?: boolean },
 ): Promise<Report> {
   const { store, base } = await context.existingOrganization(org);
-  const start = '[\n';
-  let separator = start;
+  let separator = '[\n';
   for await (const page of readAudit(store, base)) {
     if (context.signal.aborted) return { kind: 'interrupted', message: 'interrupted' };
     for (const entry of page) {
@@ -31,7 +30,7 @@ async function showAudit(
       separator = ',\n';
     }
   }
-  const isEmpty = separator === start;
+  const isEmpty = separator === '[\n';
   if (json) context.out(isEmpty ? '[]\n' : '\n]\n');
   return done(undefined, isEmpty ? `${org} has no changes in its audit trail.` : '');
 }

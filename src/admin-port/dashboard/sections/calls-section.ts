@@ -52,17 +52,11 @@ function noCalls({ days, operations }: DashboardData): Html {
 /** The operations with their colours: the chart's legend, and its totals. */
 function operationsTable(data: DashboardData): Html {
   const { calls, share, trend, weekOnWeek, lastCall } = usageColumns(data);
-  const columns: Column<DashboardData['operations'][number]>[] = [
-    {
-      title: 'Operation',
-      cell: ({ name, colour }) => html`${swatch(`colour-${colour}`)} ${label(name)}`,
-    },
-    calls,
-    share,
-    trend,
-    weekOnWeek,
-    lastCall,
-  ];
+  const operation: Column<DashboardData['operations'][number]> = {
+    title: 'Operation',
+    cell: ({ name, colour }) => html`${swatch(`colour-${colour}`)} ${label(name)}`,
+  };
+  const columns = [operation, calls, share, trend, weekOnWeek, lastCall];
   return table('Calls by operation', columns, data.operations);
 }
 
