@@ -230,6 +230,41 @@ describeInBrowser('the dashboard in a browser', () => {
     await context.close();
   });
 
+  test('keeps open what is open of a client when clients change places', async () => {
+    const keyPrefix = freshPrefix();
+    const called = (client: string, ago: number) => ({
+      at: now - ago,
+      organizationId: 'acme',
+      keyId: `k_${client}`,
+      client,
+    });
+    const port = await serve([called('web', 2000), called('ios', 3000), called('old', 4000)], { keyPrefix });
+    const { page, context, complaints } = await openPage(browser);
+    await page.clock.install();
+    await page.goto(port.url);
+    const names = page.locator('#calling th > bdi');
+    const open = page.locator('#calling tr', { has: page.locator('details[open]') });
+    await page.locator('#calling tr', { hasText: 'k_ios' }).locator('summary').click();
+    await page.locator('#calling tr', { hasText: 'k_ios' }).locator('summary').focus();
+    for (const [first, ago, order] of [
+      ['old', 1500, ['old', 'web', 'ios']],
+      ['ios', 1000, ['ios', 'old', 'web']],
+      ['tvos', 500, ['tvos', 'ios', 'old', 'web']],
+    ] as const) {
+      await writeHistory(store, keyPrefix, [[now - ago - 1, now]], [called(first, ago)]);
+      passed += 5000;
+      await page.clock.runFor(15_000);
+      await page.locator('#calling tbody tr:first-child', { hasText: `k_${first}` }).waitFor();
+      expect(await names.allTextContents()).toEqual(order);
+      expect(await open.count()).toBe(1);
+      expect(await open.textContent()).toContain('k_ios');
+      const focused = await page.evaluate('document.activeElement.closest("tr")?.textContent');
+      expect(focused).toContain('k_ios');
+    }
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+
   test('reports when the figures are out of date, and why', async () => {
     const redis = await startRedis();
     const client = await openTestStore(redis.url);

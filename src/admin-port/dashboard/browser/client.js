@@ -29,7 +29,12 @@ async function refresh() {
       report(`${page.querySelector('[role=alert] h2')?.textContent}. These are the last known figures.`);
       return;
     }
+    const focused = document.activeElement;
     for (const id of ['updated', 'content']) morph(element(id), element(id, page));
+    // A row that has moved has lost it.
+    if (focused instanceof HTMLElement && focused !== document.activeElement) {
+      focused.focus({ preventScroll: true });
+    }
     report('');
   } catch {
     report('The bridge does not answer. These are the last known figures.');

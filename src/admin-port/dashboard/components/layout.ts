@@ -77,6 +77,15 @@ export interface Column<Row> {
   cell: (row: Row) => Content;
 }
 
+interface TableOptions<Row> {
+  kind?: string;
+  /** Instead of a table without rows. */
+  none?: string;
+  query?: DashboardQuery;
+  /** What a row is known by when rows change places while the page is open. */
+  keyOf?: (row: Row) => string;
+}
+
 const shownRows = 50;
 /** More would keep this process, which also serves the API, from its other requests for too long. */
 const mostRows = 1000;
@@ -90,7 +99,7 @@ export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { kind = 'wide', none, query }: { kind?: string; none?: string; query?: DashboardQuery } = {},
+  { kind = 'wide', none, query, keyOf }: TableOptions<Row> = {},
 ): Html {
   if (rows.length === 0 && none !== undefined) return html`<p class="none">${none}</p>`;
   const shown = rows.slice(0, query?.all === false ? shownRows : mostRows);
@@ -107,7 +116,7 @@ export function table<Row>(
       <tbody>
         ${shown.map(
           (row) =>
-            html`<tr>
+            html`<tr ${keyOf && html`data-key="${keyOf(row)}"`}>
               <th scope="row">${first?.cell(row)}</th>
               ${others.map(({ title, align, cell }) => html`<td class="${align}" data-name="${title}">${cell(row)}</td>`)}
             </tr>`,

@@ -7,6 +7,11 @@ import { quietDays, type DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
 import { choices, section, table, usageColumns, type Column } from '../components/layout.ts';
 
+const clientTable = {
+  kind: 'wide clients',
+  keyOf: ({ organization, client }: ReportRow) => encodeURIComponent(JSON.stringify([organization, client])),
+};
+
 /** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
   const { calling, uncheckedLately, days } = data;
@@ -22,7 +27,7 @@ export function callingSection(data: DashboardData, query: DashboardQuery): Html
   return section(
     'calling',
     'Clients calling',
-    table('Clients that call, the latest first', columns, calling, { kind: 'wide clients', none, query }),
+    table('Clients that call, the latest first', columns, calling, { ...clientTable, none, query }),
     `Called within the last ${quietDays} days.`,
   );
 }
@@ -53,7 +58,7 @@ export function quietSection({ quiet, uncheckedLately, now }: DashboardData, que
   return section(
     'quiet',
     'Quiet clients',
-    table('Quiet clients, the latest first', columns, quiet, { kind: 'wide clients', none, query }),
+    table('Quiet clients, the latest first', columns, quiet, { ...clientTable, none, query }),
     `Have called before, but not in the last ${quietDays} days.${uncheckedLately ? ' Calls answered with 410 before their key was checked may be theirs.' : ''}`,
   );
 }
