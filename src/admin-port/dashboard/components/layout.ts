@@ -49,16 +49,15 @@ export function swatch(colour: string): Html {
   </svg>`;
 }
 
-/** The first lines as a list, and the others folded up. */
+/** The first lines (`<li>`) as a list, and the others folded up. */
 export function foldedList(
   lines: readonly Html[],
-  {
-    shown,
-    id,
-    noun,
-    list,
-  }: { shown: number; id: string; noun: string; list: (some: readonly Html[]) => Html },
+  { shown, id, noun, kind }: { shown: number; id: string; noun: string; kind?: string },
 ): Html {
+  const list = (some: readonly Html[]) =>
+    html`<ol class="${kind}">
+      ${some}
+    </ol>`;
   const more = lines.slice(shown);
   return html`${list(lines.slice(0, shown))}
   ${

@@ -62,13 +62,9 @@ function periods(history: CutoverState['history'], now: number): Html {
         <span class="by">${by === 'default' ? 'the first mode' : html`<code>${by}</code>`}</span>
       </li>`,
   );
-  const list = (some: readonly Html[]) =>
-    html`<ol>
-      ${some}
-    </ol>`;
   return html`<div class="periods">
     <svg aria-hidden="true" width="100%" height="12">${bars}</svg>
-    ${foldedList(lines, { shown: shownPeriods, id: 'earlier-modes', noun: 'earlier period', list })}
+    ${foldedList(lines, { shown: shownPeriods, id: 'earlier-modes', noun: 'earlier period' })}
   </div>`;
 }
 

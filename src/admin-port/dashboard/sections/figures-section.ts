@@ -51,10 +51,6 @@ export function coverageSection({ days: { gaps }, uncheckedInPeriod }: Dashboard
         <span class="length">${durationText(gap.minutes)}</span>
       </li>`,
   );
-  const list = (some: readonly Html[]) =>
-    html`<ul class="gaps">
-      ${some}
-    </ul>`;
   const content =
     gaps.length === 0
       ? html`<p>
@@ -65,6 +61,6 @@ export function coverageSection({ days: { gaps }, uncheckedInPeriod }: Dashboard
             ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')}. Calls made in that time may be
             missing from every figure on this page.
           </p>
-          ${foldedList(lines, { shown: shownGaps, id: 'more-gaps', noun: 'earlier gap', list })}`;
+          ${foldedList(lines, { shown: shownGaps, id: 'more-gaps', noun: 'earlier gap', kind: 'gaps' })}`;
   return section('coverage', 'What was not measured', content);
 }
