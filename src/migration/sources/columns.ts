@@ -54,13 +54,13 @@ function columnsByMapping(
   return columns;
 }
 
-/** The column's index; where `what` lacks it, the error has the spelling in which only the case differs. */
+/** The column's index; where `what` lacks it, the error has the spelling in which only case or blanks differ. */
 export function indexOfColumn(names: readonly string[], name: string, what: string): number {
   const index = names.indexOf(name);
   if (index !== names.lastIndexOf(name))
     throw new SourceError(`${what} has the column ${JSON.stringify(name)} twice`);
   if (index !== -1) return index;
-  const similar = names.find((other) => other.toLowerCase() === name.toLowerCase());
+  const similar = names.find((other) => other.trim().toLowerCase() === name.trim().toLowerCase());
   const hint = similar === undefined ? '' : `, but ${JSON.stringify(similar)}`;
   throw new SourceError(`${what} has no column ${JSON.stringify(name)}${hint}`);
 }

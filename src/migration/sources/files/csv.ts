@@ -58,9 +58,9 @@ async function readColumns(
 ): Promise<Columns> {
   for await (const next of parsed) {
     if (next.error !== undefined) throw new SourceError(`${where}: the first line ${next.error}`);
-    const names = next.record.map((cell) => (decode(cell) ?? '').trim());
+    const names = next.record.map((cell) => decode(cell) ?? '');
     // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
-    if (fields === undefined && !names.some((column) => fieldNames(entity).includes(column))) {
+    if (fields === undefined && !names.some((name) => fieldNames(entity).includes(name.trim()))) {
       const example = requiredFields(entity).map(([field]) => field);
       throw new SourceError(`${where}: the first line must name the columns, such as ${example.join(',')}`);
     }

@@ -120,6 +120,10 @@ describe('a folder', () => {
     expect(await open('profiles: {fields: {organizationId: org, userId: user}}')).toMatch(
       /entities\.profiles\.fields\.userId: the first line has no column "user"/,
     );
+    await put('profiles.csv', 'org, id\nacme, u1\n');
+    expect(await open('profiles: {fields: {organizationId: org, userId: id}}')).toMatch(
+      /the first line has no column "id", but " id"/,
+    );
     await put('profiles.csv', 'org,id,id\nacme,u1,u2\n');
     expect(await open('profiles: {fields: {organizationId: org, userId: id}}')).toMatch(
       /entities\.profiles\.fields\.userId: the first line has the column "id" twice/,
@@ -420,6 +424,12 @@ describe('a CSV file', () => {
     ['organizationId,userId,nick\n', /the first line has an unknown field "nick"/],
     ['organizationId,userId,userId\n', /the first line has the column "userId" twice/],
     ['organizationId\n', /the first line has no column userId/],
+    // The blanks are part of the cells, too: " u1" would be another user.
+    [
+      'organizationId, userId\nacme, u1\n',
+      /the first line has an unknown field " userId" \(is userId meant\?\)/,
+    ],
+    [' organizationId , userId \n', /the first line has an unknown field " organizationId "/],
     [
       'organization"Id,userId\nacme,u1\n',
       /profiles\.csv: the first line has a quote inside an unquoted cell/,
@@ -464,7 +474,7 @@ describe('a CSV file', () => {
   });
 
   test('with fields, reads the columns they name and ignores the others', async () => {
-    await put('profiles.csv', 'id, x ,tenant, display name,x,"a;b;c;d;e;f"\n1,,acme,Zoë,,\n');
+    await put('profiles.csv', 'id,x,tenant,display name,x,"a;b;c;d;e;f"\n1,,acme,Zoë,,\n');
     const yaml =
       'entities: {profiles: {fields: {organizationId: tenant, userId: id, username: display name}}}';
     expect(
