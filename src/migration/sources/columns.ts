@@ -12,6 +12,8 @@ export interface ColumnNames {
   readonly where: string;
   /** Columns that may be there without being fields. */
   readonly others?: readonly string[] | undefined;
+  /** Whether the source lowers names that are not in double quotes. */
+  readonly lowersNames?: boolean;
 }
 
 /**
@@ -26,12 +28,12 @@ export function columnsOf(given: ColumnNames, fields: ReadonlyMap<string, string
   return fields === undefined ? columnsByName(given) : columnsByMapping(given, fields);
 }
 
-function columnsByName({ entity, names, what, where, others = [] }: ColumnNames): Columns {
+function columnsByName({ entity, names, what, where, others = [], lowersNames }: ColumnNames): Columns {
   const known = new Set(fieldNames(entity));
   for (const name of names) {
     if (known.has(name) || others.includes(name)) continue;
     const isLowered = [...known].some((field) => field.toLowerCase() === name);
-    const remedy = isLowered ? '; PostgreSQL lowers names that are not in double quotes' : '';
+    const remedy = isLowered && lowersNames === true ? '; PostgreSQL lowers names that are not in double quotes' : '';
     throw new SourceError(`${where}: ${what} has an ${unknownField(entity, name)}${remedy}`);
   }
   const missing = missingField(entity, names);

@@ -58,7 +58,11 @@ async function openTable(
   const { columns, stream } = await database.describe(select, inQuery);
   const names = columns.map(({ name }) => name);
   const keyCells = key.map((name) => indexOfColumn(names, name, `${where}.key: the query`));
-  const fields = columnsOf({ entity, names, what: 'the query', where: inQuery, others: key }, mapping.fields);
+  const lowersNames = dialect === 'postgresql';
+  const fields = columnsOf(
+    { entity, names, what: 'the query', where: inQuery, others: key, lowersNames },
+    mapping.fields,
+  );
   checkTypes(columns, fields, inQuery);
   const form = cellRows(entity, fields);
   const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));

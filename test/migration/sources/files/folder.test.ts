@@ -422,6 +422,7 @@ describe('a CSV file', () => {
     ['', /profiles\.csv is empty: its first line must name the columns/],
     ['acme,very-private\n', /the first line must name the columns, such as organizationId,userId/],
     ['organizationId,userId,nick\n', /the first line has an unknown field "nick"/],
+    ['organizationId,userid\n', /the first line has an unknown field "userid" \(is userId meant\?\)$/],
     ['organizationId,userId,userId\n', /the first line has the column "userId" twice/],
     ['organizationId\n', /the first line has no column userId/],
     // The blanks are part of the cells, too: " u1" would be another user.
