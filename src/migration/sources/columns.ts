@@ -33,7 +33,8 @@ function columnsByName({ entity, names, what, where, others = [], lowersNames }:
   for (const name of names) {
     if (known.has(name) || others.includes(name)) continue;
     const isLowered = [...known].some((field) => field.toLowerCase() === name);
-    const remedy = isLowered && lowersNames === true ? '; PostgreSQL lowers names that are not in double quotes' : '';
+    const remedy =
+      isLowered && lowersNames === true ? '; PostgreSQL lowers names that are not in double quotes' : '';
     throw new SourceError(`${where}: ${what} has an ${unknownField(entity, name)}${remedy}`);
   }
   const missing = missingField(entity, names);

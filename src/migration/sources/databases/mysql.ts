@@ -62,8 +62,8 @@ const pageRows = 64;
 const pageBytes = 64 * 1024;
 
 /** Connects to MySQL or MariaDB, inside one consistent snapshot (of InnoDB's tables) that lasts until close. */
-export async function openMysql(address: DatabaseUrl): Promise<Database> {
-  const { connection, settledUntil } = await connect(address);
+export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Promise<Database> {
+  const { connection, settledUntil } = await connect(address, signal);
   /** Whether the server has yet to send what was asked for. */
   let isBusy = false;
   const run = async (sql: string, where: string): Promise<{ rows: Bytes[]; fields: FieldPacket[] }> => {
@@ -139,13 +139,20 @@ export async function openMysql(address: DatabaseUrl): Promise<Database> {
     },
     close: async () => {
       // The server would first send the rest of an abandoned result, or would not answer yet.
-      if (isBusy) (connection as { stream?: Socket }).stream?.destroy();
+      if (isBusy) disconnect(connection);
       else await connection.promise().end();
     },
   };
 }
 
-async function connect(address: DatabaseUrl): Promise<{ connection: Connection; settledUntil: number }> {
+function disconnect(connection: Connection): void {
+  (connection as { stream?: Socket }).stream?.destroy();
+}
+
+async function connect(
+  address: DatabaseUrl,
+  signal: AbortSignal | undefined,
+): Promise<{ connection: Connection; settledUntil: number }> {
   const { url } = address;
   const socketPath = url.searchParams.get('socketPath');
   const ssl = encryptionOf(url);
@@ -167,6 +174,8 @@ async function connect(address: DatabaseUrl): Promise<{ connection: Connection; 
     const [rows] = await connection.promise().query({ sql, rowsAsArray: true });
     return (rows as unknown[][])[0]?.[0];
   };
+  const stop = (): void => disconnect(connection);
+  signal?.addEventListener('abort', stop);
   try {
     // The table of transactions has times of the server's own zone.
     await ask("SET time_zone = 'SYSTEM'");
@@ -177,6 +186,8 @@ async function connect(address: DatabaseUrl): Promise<{ connection: Connection; 
   } catch (error) {
     connection.destroy();
     throw unreachable(error, address, ssl !== undefined);
+  } finally {
+    signal?.removeEventListener('abort', stop);
   }
 }
 

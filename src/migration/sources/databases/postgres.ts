@@ -72,8 +72,9 @@ const severalValues =
 const pageBytes = 64 * 1024;
 
 /** Connects to PostgreSQL, inside one REPEATABLE READ snapshot that lasts until close. */
-export async function openPostgres(address: DatabaseUrl): Promise<Database> {
+export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): Promise<Database> {
   const client = createClient(address);
+  const disconnect = (): unknown => client.connection.stream.destroy();
   // A lost connection fails the query that waits for it; without a listener the event would end the process.
   client.on('error', () => {});
   const run = async (text: string, where: string): Promise<QueryArrayResult<Cell[]>> => {
@@ -84,6 +85,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
     }
   };
   let settledUntil = 0;
+  signal?.addEventListener('abort', disconnect);
   try {
     await client.connect();
     const settled = await client
@@ -96,6 +98,8 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
   } catch (error) {
     await client.end().catch(() => {});
     throw unreachable(error, address);
+  } finally {
+    signal?.removeEventListener('abort', disconnect);
   }
 
   const stream = async function* (
@@ -112,7 +116,7 @@ export async function openPostgres(address: DatabaseUrl): Promise<Database> {
       throw explain(error, address, where);
     } finally {
       // The server would first send the rest of an abandoned result.
-      if (!isWhole) client.connection.stream.destroy();
+      if (!isWhole) disconnect();
     }
   };
 

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { createServer, Socket, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
@@ -219,8 +220,10 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'INSERT INTO doubled VALUES (4711)',
       `INSERT INTO doubled SELECT n FROM (${under.numbers(5000)}) AS numbers`,
     );
-    const once = await open(profiles(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`, 'userId'));
-    expect(await messageOf(() => readRows(once, 'profiles'))).toMatch(/\(4711\) comes more than once/);
+    const single = await open(
+      profiles(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`, 'userId'),
+    );
+    expect(await messageOf(() => readRows(single, 'profiles'))).toMatch(/\(4711\) comes more than once/);
   });
 
   test('a key that is null somewhere is named', async () => {
@@ -366,6 +369,23 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     child.kill('SIGINT');
     expect(await end).toMatchObject({ code: 130, err: expect.stringContaining('interrupted') });
     expect(performance.now() - interruptedAt).toBeLessThan(20_000);
+  });
+
+  test('Ctrl-C does not wait for a server that accepts a connection and says nothing', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const interrupt = new AbortController();
+    const nobody = new URL(url);
+    nobody.port = String((silent.address() as AddressInfo).port);
+    const opening = messageOf(() =>
+      openSource(nobody.href, parseMapping(many, 'mapping.yaml'), {}, interrupt.signal),
+    );
+    await once(silent, 'connection');
+    silent.close();
+    const interruptedAt = performance.now();
+    interrupt.abort();
+    expect(await opening).toMatch(/cannot reach/);
+    expect(performance.now() - interruptedAt).toBeLessThan(5000);
   });
 
   test('Ctrl-C ends a command that waits for a locked table while it checks the queries', async () => {
