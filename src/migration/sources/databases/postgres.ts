@@ -151,7 +151,7 @@ function createClient(address: DatabaseUrl): Client {
   // pg takes the other modes for this one, but warns about it.
   if (
     !url.searchParams.has('uselibpqcompat') &&
-    /^(?:prefer|require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
+    /^(?:require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   )
     url.searchParams.set('sslmode', 'verify-full');
   try {

@@ -14,8 +14,19 @@ const passwordVariables: Readonly<Record<Dialect, string>> = { postgresql: 'PGPA
 
 /** The parameters about TLS that each driver is given. */
 export const encryptionParameters: Readonly<Record<Dialect, readonly string[]>> = {
-  postgresql: ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
+  postgresql: ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
   mysql: ['ssl', 'tls', 'sslmode', 'ssl-mode'],
+};
+
+const otherParameters: Readonly<Record<Dialect, readonly string[]>> = {
+  postgresql: ['host', 'port', 'user', 'password', 'options', 'application_name'],
+  mysql: ['socketPath'],
+};
+
+/** The values of sslmode. PostgreSQL's driver cannot do without TLS only where the server does not offer it. */
+const encryptionModes: Readonly<Record<Dialect, RegExp>> = {
+  postgresql: /^(?:disable|require|verify-ca|verify-full|no-verify)$/,
+  mysql: /^(?:disabled?|allow|prefer(?:red)?|required?|verify[-_](?:ca|full|identity))$/i,
 };
 
 /** A database to read, with what may be shown of it. */
@@ -51,18 +62,27 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
       'the source URL is not valid: check its host and port, and percent-encode special characters in its user and password',
     );
   }
-  // Any other would be ignored, and the password sent without encryption.
-  const unknown = [...url.searchParams.keys()].find(
-    (name) => /ssl|tls/i.test(name) && !encryptionParameters[dialect].includes(name),
-  );
-  if (unknown !== undefined) {
-    throw new SourceError(
-      `the source URL has an unknown parameter ${unknown}: for TLS, write sslmode=verify-full`,
-    );
-  }
+  checkParameters(url, dialect);
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');
   return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}${placeIn(url)}` };
+}
+
+/** Refuses what a driver would ignore: the password could be sent without encryption, or to another server. */
+function checkParameters({ searchParams }: URL, dialect: Dialect): void {
+  const known = [...otherParameters[dialect], ...encryptionParameters[dialect]];
+  for (const [name, value] of searchParams) {
+    if (!known.includes(name)) {
+      const remedy = /ssl|tls/i.test(name)
+        ? 'for TLS, write sslmode=verify-full'
+        : `remove it, or write one of ${known.join(', ')}`;
+      throw new SourceError(`the source URL has an unknown parameter ${name}: ${remedy}`);
+    }
+    if (/^ssl-?mode$/.test(name) && !encryptionModes[dialect].test(value))
+      throw new SourceError(
+        `the source URL has ${name}=${value}, which cannot be used: write ${name}=verify-full for TLS, or ${name}=disable`,
+      );
+  }
 }
 
 /** The parameters that say where the server is, such as a socket. */

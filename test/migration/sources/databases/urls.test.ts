@@ -51,6 +51,26 @@ describe('a source URL', () => {
     );
   });
 
+  test.each([
+    ['mysql://reader@db/game?socket=/run/b', 'socket', 'socketPath, ssl, tls, sslmode, ssl-mode'],
+    ['postgres://db/game?target_session_attrs=any', 'target_session_attrs', 'host, port, user, password, .*'],
+  ])('%j, whose parameter would be ignored, is refused', async (url, name, known) => {
+    expect(await messageOf(() => parseDatabaseUrl(url, {}))).toMatch(
+      new RegExp(`the source URL has an unknown parameter ${name}: remove it, or write one of ${known}$`),
+    );
+  });
+
+  test.each([
+    ['postgres://reader@db/game?sslmode=prefer', 'sslmode=prefer'],
+    ['postgres://reader@db/game?sslmode=verify_full', 'sslmode=verify_full'],
+    ['mysql://reader@db/game?ssl-mode=REQUIERD', 'ssl-mode=REQUIERD'],
+    ['mysql://reader@db/game?sslmode=', 'sslmode='],
+  ])('%j, whose mode of TLS cannot be used, is refused', async (url, mode) => {
+    expect(await messageOf(() => parseDatabaseUrl(url, {}))).toContain(
+      `the source URL has ${mode}, which cannot be used: write ssl`,
+    );
+  });
+
   test('without a password takes it from the environment, or from a file, and shows it nowhere', async () => {
     const password = (url: string, env: NodeJS.ProcessEnv): string => {
       const parsed = parseDatabaseUrl(url, env);
