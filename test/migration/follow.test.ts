@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Client } from 'pg';
@@ -12,7 +14,7 @@ import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
 import type { PrivateServer } from '../support/servers/private-server.ts';
 import { startRedis, unusedPort } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
-import { createTool, newFolder, writeSource } from './tool.ts';
+import { createTool, ended, newFolder, writeSource } from './tool.ts';
 
 type Line = Record<string, unknown>;
 
@@ -188,6 +190,18 @@ test('a problem in the first round ends it, as it ends any apply', async () => {
     json: { round: 1, state: 'refused', conflicts: 1 },
     err: expect.stringContaining('nothing was written'),
   });
+});
+
+test('a pause of more days than a timer takes is a pause', async () => {
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
+  const child = createTool().start('apply', '--source', source, '--follow', '--lag', '60d');
+  running.push(child);
+  const end = ended(child);
+  await once(child.stdout as Readable, 'data');
+  await sleep(500);
+  child.kill('SIGINT');
+  const { code, out } = await end;
+  expect({ code, rounds: out.trim().split('\n').length }).toEqual({ code: 0, rounds: 1 });
 });
 
 test('a run that is forgotten between two rounds is not followed any more', async () => {

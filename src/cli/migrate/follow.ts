@@ -16,6 +16,8 @@ export interface FollowChoice extends ApplyChoice {
 
 const defaultLag = 10_000;
 const defaultFullEvery = 60 * 60_000;
+/** A timer with a longer time, of 25 days, would end at once. */
+const longestPause = 2 ** 31 - 1;
 
 /** `migrate apply`, once or, with --follow, until it is stopped. */
 export async function applyOrFollow(
@@ -67,7 +69,7 @@ async function follow(
     // that.
     if (last !== undefined && (appliedAt === undefined || last.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
-    const pause = Math.max(0, startedAt + choice.lag - Date.now());
+    const pause = Math.min(longestPause, Math.max(0, startedAt + choice.lag - Date.now()));
     if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
     if (!signal.aborted) continue;
     return { exitCode: isBehind ? 1 : 0, json: undefined, text: 'Stopped.' };
