@@ -249,6 +249,18 @@ describe('an export', () => {
     });
   });
 
+  test('whose manifest counts other records is refused', async () => {
+    const tool = await withProfiles(3);
+    const to = join(newFolder(), 'out');
+    await tool.json('export', '--to', to);
+    const manifest = join(to, 'manifest.json');
+    writeFileSync(manifest, readFileSync(manifest, 'utf8').replace('"records": 3', '"records": 4'));
+    expect(await tool.json('plan', '--source', to)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('profiles.ndjson is not as it was exported (manifest.json)'),
+    });
+  });
+
   test('that is killed leaves nothing that looks like an export, and the next one starts over', async () => {
     const tool = await withProfiles(20_000);
     const to = join(newFolder(), 'out');

@@ -53,8 +53,12 @@ export async function checkDigest(file: DataFile, manifest: Manifest | undefined
   const entry = manifest?.get(exportedName(file));
   if (entry === undefined) return;
   const hash = createHash('sha256');
-  for await (const chunk of openFile(file, { keepsMark: true }).chunks) hash.update(chunk);
-  if (hash.digest('hex') === entry.sha256) return;
+  let records = 0;
+  for await (const chunk of openFile(file, { keepsMark: true }).chunks) {
+    hash.update(chunk);
+    for (let at = chunk.indexOf('\n'); at !== -1; at = chunk.indexOf('\n', at + 1)) records += 1;
+  }
+  if (hash.digest('hex') === entry.sha256 && records === entry.records) return;
   throw new SourceError(
     `${file.name} is not as it was exported (${manifestName}): copy or export it again, or delete ${manifestName} if it was edited on purpose`,
   );
