@@ -56,12 +56,18 @@ function phaseOf(state: RoundState | undefined, isOwned: boolean): RunPhase {
   return isFinished ? 'finished' : 'interrupted';
 }
 
-function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RoundState) {
-  const own = Object.entries(entities).map(([entity, { read, tally, progress }]) => [
-    entity,
-    { read, tally, progress, isDone: progress === 1 },
-  ]);
+function shown(state: RoundState) {
+  const { source, onConflict, startedAt, finishedAt, refused, entities } = state;
+  const own = Object.entries(entities).map(([entity, figures]) => {
+    const progress = doneOf(state, figures);
+    return [entity, { ...figures, progress, isDone: progress === 1 }];
+  });
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
+}
+
+/** The share of an entity that is done: none of one that has been read and waits for others to be written first. */
+function doneOf({ finishedAt }: RoundState, { read, progress }: { read: number; progress: number }): number {
+  return finishedAt === undefined && read === 0 ? 0 : progress;
 }
 
 const figures = ['read', 'created', 'updated', 'unchanged', 'kept', 'refused'] as const;
@@ -85,9 +91,8 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
     const own = entities[entity];
     if (own === undefined) return [];
     const counts = { read: own.read, ...countsOf(own.tally) };
-    return [
-      [entity, `${Math.floor(100 * own.progress)} %`, ...figures.map((figure) => number(counts[figure]))],
-    ];
+    const done = `${Math.floor(100 * doneOf(state, own))} %`;
+    return [[entity, done, ...figures.map((figure) => number(counts[figure]))]];
   });
   const pending =
     pendingRenames === 0

@@ -100,6 +100,16 @@ describe('an organization that Redis does not know', () => {
     expect(out).toMatch(/ refused\nprofiles +100 % +22 +20 +0 +0 +0 +2$/m);
   });
 
+  test('has settings that are read first and written last: until then they are not shown as done', async () => {
+    const tool = createTool();
+    const source = writeSource({ organizations: [{ organizationId: 'acme' }], profiles: profiles(1000) });
+    await killedWhileLoading(tool, source);
+    expect((await tool.json('status', '--run', 'r')).json).toMatchObject({
+      entities: { organizations: { read: 0, progress: 0, isDone: false } },
+    });
+    expect((await tool.text('status')).out).toMatch(/^organizations +0 % +0 /m);
+  });
+
   test('comes into being after its profiles and before its API keys, and a killed load is resumed', async () => {
     const tool = createTool();
     const source = writeSource({ 'api-keys': [keyOf], profiles: profiles(1000) });
