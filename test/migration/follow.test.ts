@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Client } from 'pg';
+import { runMigrate } from '../../src/cli/migrate/run.ts';
 import { readRun } from '../../src/migration/runs/runs.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { describeWithPostgres } from '../support/servers/describe-with.ts';
@@ -202,6 +203,25 @@ test('a pause of more days than a timer takes is a pause', async () => {
   child.kill('SIGINT');
   const { code, out } = await end;
   expect({ code, rounds: out.trim().split('\n').length }).toEqual({ code: 0, rounds: 1 });
+});
+
+test('a round says how many records it has removed', async () => {
+  const profiles = Array.from({ length: 20 }, (_, id) => ({ organizationId: 'acme', userId: `u${id}` }));
+  const source = writeSource({ profiles });
+  const interrupt = new AbortController();
+  let printed = '';
+  const args = ['apply', '--source', source, '--follow', '--lag', '1s', '--full-every', '1s', '--prune'];
+  await runMigrate(args, {
+    env: createTool().env,
+    out: (text) => {
+      if (text.includes('round 1:')) writeSource({ profiles: profiles.slice(1) }, source);
+      if (text.includes('round 3:')) interrupt.abort();
+      printed += text;
+    },
+    err: { write: () => true },
+    signal: interrupt.signal,
+  });
+  expect(printed).toMatch(/round \d: 19 rows read \(all\), 0 created, 0 updated, 1 removed; /);
 });
 
 test('a run that is forgotten between two rounds is not followed any more', async () => {

@@ -27,6 +27,7 @@ export interface AppliedResult extends CommandResult {
   isFull: boolean;
   pendingRenames: number;
   sum: Figures;
+  pruned: Applied['pruned'];
 }
 
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
@@ -95,6 +96,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       isFull,
       pendingRenames,
       sum,
+      pruned,
     };
   });
 }

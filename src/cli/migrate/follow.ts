@@ -99,12 +99,14 @@ function createReport({ out, err }: CliEnvironment, { json, lag }: FollowChoice 
   };
 }
 
-function describeRound({ isFull, sum }: AppliedResult): string {
+function describeRound({ isFull, sum, pruned }: AppliedResult): string {
   const { read, created, updated, refused } = sum;
+  const removed = [...(pruned?.values() ?? [])].reduce((all, count) => all + count, 0);
   return [
     `${number(read)} rows read${isFull ? ' (all)' : ''}`,
     `${number(created)} created`,
     `${number(updated)} updated`,
+    ...(removed === 0 ? [] : [`${number(removed)} removed`]),
     ...(refused === 0 ? [] : [`${number(refused)} refused`]),
   ].join(', ');
 }
