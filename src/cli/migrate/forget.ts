@@ -55,9 +55,10 @@ async function forgetRehearsal(
   choice: ForgetChoice,
 ): Promise<CommandResult> {
   const { prefix } = context;
-  if (prefix === defaultKeyPrefix) {
+  // Its data may have been migrated before it has run for the first time.
+  if (defaultKeyPrefix.startsWith(prefix)) {
     throw new UsageError(
-      `${prefix} is the prefix of the service itself: set KEY_PREFIX to that of the rehearsal`,
+      `${defaultKeyPrefix} is the prefix of the service itself: set KEY_PREFIX to that of the rehearsal`,
     );
   }
   const found = await countRehearsal(context);

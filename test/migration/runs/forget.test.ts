@@ -106,11 +106,17 @@ test('the keys of a service, even under a longer prefix, are not deleted as a re
     const call = await createTool(bridge.config.redisUrl, prefix).json('forget', '--rehearsal', '--yes');
     expect(call).toMatchObject({ exitCode: 1, err: expect.stringContaining('a service uses or has used') });
   }
-  expect(await createTool(undefined, 'pb:').json('forget', '--rehearsal', '--yes')).toMatchObject({
-    exitCode: 2,
-    err: expect.stringContaining('is the prefix of the service itself'),
-  });
 });
+
+test.each(['pb:', 'p'])(
+  '%j, with which the keys of the service begin by default, is no rehearsal',
+  async (prefix) => {
+    expect(await createTool(undefined, prefix).json('forget', '--rehearsal', '--yes')).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('is the prefix of the service itself'),
+    });
+  },
+);
 
 test('forget without exactly one of --run and --rehearsal is wrong usage', async () => {
   for (const flags of [[], ['--run', 'a', '--rehearsal']]) {
