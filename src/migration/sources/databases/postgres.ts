@@ -204,14 +204,16 @@ function unescape(_: string, letter: string): string {
 }
 
 function describeColumn(name: string, type: number): PostgresColumn {
-  const zoned = `is a time without a zone: write it as ("${name}" AT TIME ZONE 'UTC'), with the zone it is in`;
   if (type === typeIds.char) return { name, read: withoutPadding };
   if (typeIds.json.includes(type)) return { name, isJson: true };
   if (type === typeIds.bytea) {
     const notText = "bytes, not text: write it as convert_from(…, 'UTF8'), or encode(…, 'hex')";
     return { name, notText, read: (text) => text.slice(2) };
   }
-  if (type === typeIds.timestamp || type === typeIds.date) return { name, noMoment: zoned };
+  if (type === typeIds.timestamp || type === typeIds.date) {
+    const noMoment = "is a time without a zone: write it as (… AT TIME ZONE 'UTC'), with the zone it is in";
+    return { name, noMoment };
+  }
   if (type === typeIds.timestamptz)
     return { name, newer: (column, time) => `${column} >= to_timestamp(${time / 1000})` };
   if (typeIds.numbers.includes(type)) return { name, newer: (column, time) => `${column} >= ${time}` };
