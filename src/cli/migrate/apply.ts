@@ -23,11 +23,8 @@ export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineCho
 
 /** How an apply ended, for people and machines, with what `--follow` reports of it. */
 export interface AppliedResult extends CommandResult {
-  state: Applied['kind'];
-  isFull: boolean;
-  pendingRenames: number;
+  applied: Applied;
   sum: Figures;
-  pruned: Applied['pruned'];
 }
 
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
@@ -92,11 +89,8 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       records: sum.read,
       error: isFine ? undefined : errorOf(applied, late, context),
       isInterrupted: kind === 'interrupted',
-      state: kind,
-      isFull,
-      pendingRenames,
+      applied,
       sum,
-      pruned,
     };
   });
 }

@@ -54,10 +54,11 @@ async function follow(
       // All rows may explain what those that have changed do not, such as a name that a prune makes free.
       const fullEvery = refusals === 1 ? 0 : choice.fullEvery;
       last = await apply(environment, { ...choice, fresh, fullEvery, isNextRound: appliedAt !== undefined });
-      if (last.state === 'refused') refusals += 1;
-      if (last.state === 'applied') [appliedAt, refusals] = [startedAt, 0];
-      if (last.state !== 'interrupted') isBehind = last.error !== undefined;
-      if (last.state !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
+      const { kind } = last.applied;
+      if (kind === 'refused') refusals += 1;
+      if (kind === 'applied') [appliedAt, refusals] = [startedAt, 0];
+      if (kind !== 'interrupted') isBehind = last.error !== undefined;
+      if (kind !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
     } catch (error) {
       if (appliedAt === undefined || error instanceof FinalError) throw error;
       if (!signal.aborted) {
@@ -67,7 +68,7 @@ async function follow(
     }
     // Nothing has been applied yet, or names are being moved between users: the operator does not want to leave it like
     // that.
-    if (last !== undefined && (appliedAt === undefined || last.pendingRenames > 0))
+    if (last !== undefined && (appliedAt === undefined || last.applied.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
     const pause = Math.min(longestPause, Math.max(0, startedAt + choice.lag - Date.now()));
     if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
@@ -99,7 +100,7 @@ function createReport({ out, err }: CliEnvironment, { json, lag }: FollowChoice 
   };
 }
 
-function describeRound({ isFull, sum, pruned }: AppliedResult): string {
+function describeRound({ applied: { isFull, pruned }, sum }: AppliedResult): string {
   const { read, created, updated, refused } = sum;
   const removed = [...(pruned?.values() ?? [])].reduce((all, count) => all + count, 0);
   return [
