@@ -19,27 +19,14 @@ const defaultFullEvery = 60 * 60_000;
 /** A timer with a longer time, of 25 days, would end at once. */
 const longestPause = 2 ** 31 - 1;
 
-/** `migrate apply`, once or, with --follow, until it is stopped. */
-export async function applyOrFollow(
-  environment: CliEnvironment,
-  choice: FollowChoice,
-): Promise<CommandResult> {
-  const { follow: isFollowing, lag = defaultLag, fullEvery = defaultFullEvery } = choice;
-  return isFollowing === true
-    ? await follow(environment, { ...choice, lag, fullEvery })
-    : await apply(environment, choice);
-}
-
 /**
- * Applies what has changed, round after round. A problem in the first round ends it, as it would end any apply; later
- * ones are reported, and the next round tries again.
+ * `migrate apply --follow`: applies what has changed, round after round, until it is stopped. A problem in the first
+ * round ends it, as it would end any apply; later ones are reported, and the next round tries again.
  */
-async function follow(
-  environment: CliEnvironment,
-  choice: FollowChoice & { lag: number },
-): Promise<CommandResult> {
+export async function follow(environment: CliEnvironment, choice: FollowChoice): Promise<CommandResult> {
   const { signal } = environment;
-  const report = createReport(environment, choice);
+  const { lag = defaultLag } = choice;
+  const report = createReport(environment, lag, choice.json === true);
   /** When the last applied round began: what had changed by then is in Redis. */
   let appliedAt: number | undefined;
   /** Whether the last round that was not interrupted has left something undone. */
@@ -52,7 +39,7 @@ async function follow(
     try {
       const fresh = choice.fresh === true && round === 1;
       // All rows may explain what those that have changed do not, such as a name that a prune makes free.
-      const fullEvery = refusals === 1 ? 0 : choice.fullEvery;
+      const fullEvery = refusals === 1 ? 0 : (choice.fullEvery ?? defaultFullEvery);
       last = await apply(environment, { ...choice, fresh, fullEvery, isNextRound: appliedAt !== undefined });
       const { kind } = last.applied;
       if (kind === 'refused') refusals += 1;
@@ -70,19 +57,19 @@ async function follow(
     // that.
     if (last !== undefined && (appliedAt === undefined || last.applied.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
-    const pause = Math.min(longestPause, Math.max(0, startedAt + choice.lag - Date.now()));
+    const pause = Math.min(longestPause, Math.max(0, startedAt + lag - Date.now()));
     if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
     if (!signal.aborted) continue;
     return { exitCode: isBehind ? 1 : 0, json: undefined, text: 'Stopped.' };
   }
 }
 
-function createReport({ out, err }: CliEnvironment, { json, lag }: FollowChoice & { lag: number }) {
+function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean) {
   return (round: number, appliedAt: number | undefined, result: AppliedResult | string): void => {
     const now = Date.now();
     const time = formatInstant(now);
     const lagSeconds = appliedAt === undefined ? undefined : (now - appliedAt) / 1000;
-    if (json === true) {
+    if (asJson) {
       const own =
         typeof result === 'string'
           ? { command: 'apply', ok: false, state: 'failed', error: result }

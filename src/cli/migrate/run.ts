@@ -4,7 +4,8 @@ import { ConfigError, readConfig } from '../../config.ts';
 import { version } from '../../version.ts';
 import { UsageError } from '../../migration/engine/issues.ts';
 import { exportAll } from './export.ts';
-import { applyOrFollow } from './follow.ts';
+import { apply } from './apply.ts';
+import { follow, type FollowChoice } from './follow.ts';
 import { forget } from './forget.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { plan } from './plan.ts';
@@ -112,7 +113,11 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
       parseDuration,
     )
     .addHelpText('after', followHelp)
-    .action(toAction(applyOrFollow));
+    .action(
+      toAction((environment, flags: FollowChoice) =>
+        flags.follow === true ? follow(environment, flags) : apply(environment, flags),
+      ),
+    );
   addWriteOptions(addSourceOptions(applying));
 
   const verifying = add(
