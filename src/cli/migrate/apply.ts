@@ -30,7 +30,10 @@ export interface AppliedResult extends CommandResult {
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedResult> {
   const { copyPictures } = choice;
-  if (typeof copyPictures === 'string' && !isFolder(copyPictures)) {
+  if (
+    typeof copyPictures === 'string' &&
+    statSync(copyPictures, { throwIfNoEntry: false })?.isDirectory() !== true
+  ) {
     throw new UsageError(
       `${copyPictures} is not a folder that can be read: give --copy-pictures the folder with the files, or nothing to fetch them from their URLs`,
     );
@@ -93,10 +96,6 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       sum,
     };
   });
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function titleOf({ kind, isResumed, completedRenames }: Applied, run: string): string {

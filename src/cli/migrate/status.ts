@@ -56,17 +56,16 @@ function phaseOf(state: RoundState | undefined, isOwned: boolean): RunPhase {
   return isFinished ? 'finished' : 'interrupted';
 }
 
-function shown(state: RoundState) {
-  const { source, onConflict, startedAt, finishedAt, refused, entities } = state;
+function shown({ source, onConflict, startedAt, finishedAt, refused, entities }: RoundState) {
   const own = Object.entries(entities).map(([entity, figures]) => {
-    const progress = doneOf(state, figures);
+    const progress = doneOf(figures, finishedAt);
     return [entity, { ...figures, progress, isDone: progress === 1 }];
   });
   return { source, onConflict, startedAt, finishedAt, refused, entities: Object.fromEntries(own) as unknown };
 }
 
 /** The share of an entity that is done: none of one that has been read and waits for others to be written first. */
-function doneOf({ finishedAt }: RoundState, { read, progress }: { read: number; progress: number }): number {
+function doneOf({ read, progress }: { read: number; progress: number }, finishedAt?: number): number {
   return finishedAt === undefined && read === 0 ? 0 : progress;
 }
 
@@ -91,7 +90,7 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
     const own = entities[entity];
     if (own === undefined) return [];
     const counts = { read: own.read, ...countsOf(own.tally) };
-    const done = `${Math.floor(100 * doneOf(state, own))} %`;
+    const done = `${Math.floor(100 * doneOf(own, finishedAt))} %`;
     return [[entity, done, ...figures.map((figure) => number(counts[figure]))]];
   });
   const pending =

@@ -26,13 +26,8 @@ export function listWarnings(issues: Issues): string {
 }
 
 /** Where a record stands, and whose it is, for people. */
-export function placeOf({
-  where,
-  organizationId,
-  userId,
-  username,
-  entity,
-}: Pick<Issue, 'where' | 'organizationId' | 'userId' | 'username' | 'entity'>): string {
+export function placeOf(record: Omit<Issue, 'reason' | 'detail'>): string {
+  const { where, organizationId, userId, username, entity } = record;
   const parts = [
     ...(organizationId === undefined ? [] : [`organization ${JSON.stringify(organizationId)}`]),
     ...(userId === undefined ? [] : [`user ${JSON.stringify(userId)}`]),

@@ -190,14 +190,7 @@ function readCell(cell: string, column: PostgresColumn | undefined): Cell {
   return column?.read === undefined ? value : column.read(value);
 }
 
-const escapes: Readonly<Record<string, string>> = {
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
-  v: '\v',
-};
+const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
 function unescape(_: string, letter: string): string {
   return escapes[letter] ?? letter;

@@ -82,13 +82,7 @@ function readUnchanged(file: DataFile, manifest: Manifest | undefined, read: Rea
   };
 }
 
-interface Found {
-  files: Map<Entity, NamedFile>;
-  ignored: string[];
-  manifest: Manifest | undefined;
-}
-
-async function findFiles(location: string): Promise<Found> {
+async function findFiles(location: string) {
   let isFolder: boolean;
   let names: string[];
   try {
