@@ -57,22 +57,24 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   }
   const url = URL.canParse(location) ? new URL(location) : undefined;
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
-  if (url === undefined || /@/.test(url.pathname + url.search + url.hash) || !isDecodable(url)) {
-    throw new SourceError(
-      'the source URL is not valid: check its host and port, and percent-encode special characters in its user and password',
-    );
-  }
+  if (url === undefined || /@/.test(url.pathname + url.search + url.hash) || !isDecodable(url))
+    throw new SourceError(notValid);
   checkParameters(url, dialect);
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');
   return { dialect, url, shown: `${scheme}//${user}${url.host}${url.pathname}${placeIn(url)}` };
 }
 
+const notValid =
+  'the source URL is not valid: check its host and port, and percent-encode special characters in its user and password';
+
 /** Refuses what a driver would ignore: the password could be sent without encryption, or to another server. */
 function checkParameters({ searchParams }: URL, dialect: Dialect): void {
   const known = [...otherParameters[dialect], ...encryptionParameters[dialect]];
   for (const [name, value] of searchParams) {
     if (!known.includes(name)) {
+      // This may be what follows an unencoded & in it.
+      if (searchParams.has('password')) throw new SourceError(notValid);
       const remedy = /ssl|tls/i.test(name)
         ? 'for TLS, write sslmode=verify-full'
         : `remove it, or write one of ${known.join(', ')}`;

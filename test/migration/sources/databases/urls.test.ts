@@ -27,6 +27,7 @@ describe('a source URL', () => {
     'postgres://reader:12/secret@db/game',
     'postgres://reader:12?secret@db/game',
     'postgres://reader:12#secret@db/game',
+    'postgres://reader@db/game?password=12&secret',
     'mysql://reader:secret@db:notaport/game',
     'mysql://reader:100%secret@db/game',
     'postgres://reader@db:99999/game',
