@@ -154,6 +154,8 @@ function createClient(address: DatabaseUrl): Client {
     /^(?:require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   )
     url.searchParams.set('sslmode', 'verify-full');
+  // pg takes the word for a wish for TLS.
+  if (url.searchParams.get('ssl') === 'false') url.searchParams.set('ssl', '0');
   try {
     return new Client({
       connectionString: url.href,

@@ -233,6 +233,13 @@ describeWithPostgres('a PostgreSQL source', () => {
     warned.mockRestore();
   });
 
+  test.each(['ssl=false', 'ssl=0', 'sslmode=disable'])('with %s, connects without TLS', async (parameter) => {
+    const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", 2 AS "userId"', key: [userId]}}`;
+    expect(
+      await withSource(`${url}?${parameter}`, yaml, (source) => readRecords(source, 'profiles')),
+    ).toEqual([{ organizationId: '1', userId: '2' }]);
+  });
+
   test("the server's limits on statements and transactions do not bind the reader", async () => {
     const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'];
     for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed SET ${limit} = '59min'`);
