@@ -22,6 +22,8 @@ export type Change = Awaited<ReturnType<typeof changesOf>>[number];
 /** Changes of each entity that a plan shows. */
 const shownChanges = 5;
 const lookedUpAtOnce = 500;
+/** In characters, so that wide rows do not fill the memory. */
+const maxLength = 1024 * 1024;
 
 /** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
 export async function makePlan({ scope, run }: Chosen, context: MigrationContext, choice: PruneChoice) {
@@ -43,7 +45,8 @@ export async function countPlanned(
   assessment: Assessment,
   onPlanned?: (entry: Decided, outcome: Outcome) => void,
 ): Promise<void> {
-  const limits = { size: lookedUpAtOnce, kindOf: mayBeUnchanged };
+  const length = { of: (entry: Decided) => entry.length, most: maxLength };
+  const limits = { size: lookedUpAtOnce, length, kindOf: mayBeUnchanged };
   for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
     const outcomes = await plannedOutcomes(context, batch);
     for (const [position, entry] of batch.entries()) {
