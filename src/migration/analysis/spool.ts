@@ -47,6 +47,9 @@ export type Decided = Entry & {
   readonly length: number;
 };
 
+/** The limit of a batch of entries, so that wide records do not fill the memory. */
+export const lengthLimit = { of: (entry: Decided): number => entry.length, most: 512 * 1024 };
+
 const denied = 'denied';
 
 export type Spool = ReturnType<typeof createSpool>;

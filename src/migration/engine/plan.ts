@@ -1,7 +1,7 @@
 import { inBatches } from '../../lib/collections/batches.ts';
 import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
-import type { Decided } from '../analysis/spool.ts';
+import { lengthLimit, type Decided } from '../analysis/spool.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 import {
   assessSource,
@@ -22,8 +22,6 @@ export type Change = Awaited<ReturnType<typeof changesOf>>[number];
 /** Changes of each entity that a plan shows. */
 const shownChanges = 5;
 const lookedUpAtOnce = 500;
-/** In characters, so that wide rows do not fill the memory. */
-const maxLength = 1024 * 1024;
 
 /** Reads everything and writes nothing: what is wrong with the source, and what an apply would do. */
 export async function makePlan({ scope, run }: Chosen, context: MigrationContext, choice: PruneChoice) {
@@ -45,8 +43,7 @@ export async function countPlanned(
   assessment: Assessment,
   onPlanned?: (entry: Decided, outcome: Outcome) => void,
 ): Promise<void> {
-  const length = { of: (entry: Decided) => entry.length, most: maxLength };
-  const limits = { size: lookedUpAtOnce, length, kindOf: mayBeUnchanged };
+  const limits = { size: lookedUpAtOnce, length: lengthLimit, kindOf: mayBeUnchanged };
   for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
     const outcomes = await plannedOutcomes(context, batch);
     for (const [position, entry] of batch.entries()) {

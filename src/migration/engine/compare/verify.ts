@@ -3,7 +3,7 @@ import { namesBucketKey } from '../../../redis/keys.ts';
 import { createLineList } from '../../analysis/line-list.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
-import type { Decided } from '../../analysis/spool.ts';
+import { lengthLimit, type Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
@@ -31,7 +31,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
   context.signal.throwIfAborted();
   const compared = new Map<Entity, number>();
   const entries = entriesToWrite(context, assessment);
-  const limits = { size: comparedAtOnce, kindOf: ({ entity }: Decided) => entity };
+  const limits = { size: comparedAtOnce, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
   let comparisons = 0;
   for (const batch of inBatches(entries, limits)) comparisons += await reportEntries(context, batch);
 

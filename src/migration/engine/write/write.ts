@@ -1,5 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import type { Decided } from '../../analysis/spool.ts';
+import { lengthLimit, type Decided } from '../../analysis/spool.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import { entriesToWrite, mayBeUnchanged, withoutUsername, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
@@ -9,8 +9,6 @@ import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
 
-/** The maximum of text of the records that are written together. */
-const maxBatchLength = 512 * 1024;
 const defaultBatchSize = 500;
 
 /**
@@ -26,11 +24,7 @@ export async function writeEntries(
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
-  const limits = {
-    size,
-    length: { of: (entry: Decided) => entry.length, most: maxBatchLength },
-    kindOf: ({ entity }: Decided) => entity,
-  };
+  const limits = { size, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
   let passed = 0;
   let last: Decided['entity'] | undefined;
   await withOrderedPool(context.concurrency, async (pool) => {
