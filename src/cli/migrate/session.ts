@@ -102,8 +102,8 @@ export async function withSession<Result>(
     // By the clock of Redis, as adoptions are; that of this machine may differ.
     const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
     const marksFrom = await firstEpochThatCounts(store, prefix, snapshotAt);
-    const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> => {
-      const context: MigrationContext = {
+    const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> =>
+      await work({
         store,
         prefix,
         pictureUrlPrefix,
@@ -119,9 +119,7 @@ export async function withSession<Result>(
         progress,
         concurrency: choice.concurrency ?? defaultConcurrency,
         signal: ending,
-      };
-      return await work(context);
-    };
+      });
     const ending = AbortSignal.any([signal, lost.signal]);
     const result =
       choice.writes === true
@@ -158,9 +156,7 @@ function storeLost(cause?: Error): MigrationError {
     'the connection to Redis was lost',
     'check that Redis is running',
   ]);
-  return new MigrationError(`${fault}, then run the same command again; it resumes where it stopped`, {
-    cause,
-  });
+  return new MigrationError(`${fault}, then run the same command again`, { cause });
 }
 
 /** The beginning of the URLs of the bridge's own picture files; the same as in the service if its address is fixed. */
