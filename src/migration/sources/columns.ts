@@ -21,14 +21,13 @@ export interface ColumnNames {
  * the column. Every mistake is a SourceError that names the column.
  */
 export function columnsOf(given: ColumnNames, fields: ReadonlyMap<string, string> | undefined): Columns {
-  const { names, what, where } = given;
-  const twice = names.find((name, index) => names.indexOf(name) < index && fields === undefined);
-  if (twice !== undefined)
-    throw new SourceError(`${where}: ${what} has the column ${JSON.stringify(twice)} twice`);
   return fields === undefined ? columnsByName(given) : columnsByMapping(given, fields);
 }
 
 function columnsByName({ entity, names, what, where, others = [], lowersNames }: ColumnNames): Columns {
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined)
+    throw new SourceError(`${where}: ${what} has the column ${JSON.stringify(twice)} twice`);
   const known = new Set(fieldNames(entity));
   for (const name of names) {
     if (known.has(name) || others.includes(name)) continue;

@@ -75,10 +75,9 @@ function checkParameters({ searchParams }: URL, dialect: Dialect): void {
     if (!known.includes(name)) {
       // This may be what follows an unencoded & in it.
       if (searchParams.has('password')) throw new SourceError(notValid);
-      const remedy = /ssl|tls/i.test(name)
-        ? 'for TLS, write sslmode=verify-full'
-        : `remove it, or write one of ${known.join(', ')}`;
-      throw new SourceError(`the source URL has an unknown parameter ${name}: ${remedy}`);
+      throw new SourceError(
+        `the source URL has an unknown parameter ${name}: write one of ${known.join(', ')} (for TLS, sslmode=verify-full), or remove it`,
+      );
     }
     if (/^ssl-?mode$/.test(name) && !encryptionModes[dialect].test(value))
       throw new SourceError(

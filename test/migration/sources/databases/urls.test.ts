@@ -47,17 +47,19 @@ describe('a source URL', () => {
     'postgres://reader@db/game?requiressl=1',
   ])('%j, whose wish for TLS would go unheard, is refused', async (url) => {
     const [name = ''] = new URL(url).searchParams.keys();
-    expect(await messageOf(() => parseDatabaseUrl(url, {}))).toBe(
-      `SourceError: the source URL has an unknown parameter ${name}: for TLS, write sslmode=verify-full`,
+    expect(await messageOf(() => parseDatabaseUrl(url, {}))).toMatch(
+      new RegExp(
+        `^SourceError: the source URL has an unknown parameter ${name}: .*for TLS, sslmode=verify-full`,
+      ),
     );
   });
 
   test.each([
-    ['mysql://reader@db/game?socket=/run/b', 'socket', 'socketPath, ssl, tls, sslmode, ssl-mode'],
-    ['postgres://db/game?target_session_attrs=any', 'target_session_attrs', 'host, port, user, password, .*'],
+    ['mysql://reader@db/game?socket=/run/b', 'socket', 'socketPath, ssl, tls, sslmode, ssl-mode '],
+    ['postgres://db/game?target_session_attrs=any', 'target_session_attrs', 'host, port, user, password, '],
   ])('%j, whose parameter would be ignored, is refused', async (url, name, known) => {
     expect(await messageOf(() => parseDatabaseUrl(url, {}))).toMatch(
-      new RegExp(`the source URL has an unknown parameter ${name}: remove it, or write one of ${known}$`),
+      new RegExp(`the source URL has an unknown parameter ${name}: write one of ${known}.*, or remove it$`),
     );
   });
 
