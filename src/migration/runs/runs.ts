@@ -97,7 +97,7 @@ export interface RoundState {
   entities: Partial<Record<Entity, EntityState>>;
 }
 
-/** The run a source has unless --run names one. Any path or URL to one source gives the same. */
+/** The run a source has unless --run names one: the same for every path to it, and for a URL with any password. */
 export function defaultRunName(source: string, shown: string): string {
   const whole = isDatabaseUrl(source) ? shown : resolve(source);
   const word = basename(whole).replaceAll(/[^A-Za-z0-9_-]/g, '') || 'source';
