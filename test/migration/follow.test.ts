@@ -205,23 +205,44 @@ test('a pause of more days than a timer takes is a pause', async () => {
   expect({ code, rounds: out.trim().split('\n').length }).toEqual({ code: 0, rounds: 1 });
 });
 
+/** Follows in this process, for people; all that was printed until `onPrinted` has stopped it. */
+async function printedBy(
+  args: readonly string[],
+  onPrinted: (text: string, stop: () => void) => void,
+): Promise<string> {
+  const interrupt = new AbortController();
+  let printed = '';
+  const print = (text: string): void => {
+    printed += text;
+    onPrinted(text, () => interrupt.abort());
+  };
+  await runMigrate(['apply', '--follow', '--lag', '1s', ...args], {
+    env: createTool().env,
+    out: print,
+    err: { write: print },
+    signal: interrupt.signal,
+  });
+  return printed;
+}
+
 test('a round says how many records it has removed', async () => {
   const profiles = Array.from({ length: 20 }, (_, id) => ({ organizationId: 'acme', userId: `u${id}` }));
   const source = writeSource({ profiles });
-  const interrupt = new AbortController();
-  let printed = '';
-  const args = ['apply', '--source', source, '--follow', '--lag', '1s', '--full-every', '1s', '--prune'];
-  await runMigrate(args, {
-    env: createTool().env,
-    out: (text) => {
-      if (text.includes('round 1:')) writeSource({ profiles: profiles.slice(1) }, source);
-      if (text.includes('round 3:')) interrupt.abort();
-      printed += text;
-    },
-    err: { write: () => true },
-    signal: interrupt.signal,
+  const printed = await printedBy(['--source', source, '--full-every', '1s', '--prune'], (text, stop) => {
+    if (text.includes('round 1:')) writeSource({ profiles: profiles.slice(1) }, source);
+    if (text.includes('round 3:')) stop();
   });
   expect(printed).toMatch(/round \d: 19 rows read \(all\), 0 created, 0 updated, 1 removed; /);
+});
+
+test('the problems for which rounds are refused are shown once', async () => {
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
+  const printed = await printedBy(['--source', source], (text, stop) => {
+    if (text.includes('round 1:')) writeSource({ profiles: [{ organizationId: 'acme' }] }, source);
+    if (text.includes('round 3:')) stop();
+  });
+  expect(printed.match(/Z round [23]: 1 record has a problem, so nothing was written/g)).toHaveLength(2);
+  expect(printed.match(/profiles\.ndjson:1 \(organization "acme"\) {2}userId is missing/g)).toHaveLength(1);
 });
 
 test('a run that is forgotten between two rounds is not followed any more', async () => {

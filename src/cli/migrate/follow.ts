@@ -65,6 +65,7 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
 }
 
 function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean) {
+  let isRefused = false;
   return (round: number, appliedAt: number | undefined, result: AppliedResult | string): void => {
     const now = Date.now();
     const time = formatInstant(now);
@@ -78,9 +79,11 @@ function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean
       return;
     }
     const isFailed = typeof result === 'string';
-    if (round === 1 && !isFailed) out(`${result.text}\n\n`);
-    const behind = lagSeconds === undefined ? '' : `; ${lagSeconds.toFixed(1)} s behind`;
     const error = isFailed ? result : result.error;
+    // Once, rather than in every round until it is corrected.
+    if (!isFailed && (round === 1 || (error !== undefined && !isRefused))) out(`${result.text}\n\n`);
+    isRefused = !isFailed && error !== undefined;
+    const behind = lagSeconds === undefined ? '' : `; ${lagSeconds.toFixed(1)} s behind`;
     if (!isFailed && error === undefined) out(`${time} round ${round}: ${describeRound(result)}${behind}\n`);
     else if (appliedAt !== undefined)
       err.write(`${time} round ${round}: ${error ?? ''}${behind}; trying again in ${lag / 1000} s\n`);
