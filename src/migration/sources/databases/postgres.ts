@@ -226,7 +226,10 @@ const remedies = [
 
 function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
   if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? '')) {
-    const { message, hint } = error;
+    const { hint } = error;
+    // A cast that fails quotes the value.
+    const isSecret = where.startsWith('entities.api-keys');
+    const message = isSecret ? error.message.replace(/(: |^value )"[^]*"/, '$1…') : error.message;
     const [, remedy = ''] = remedies.find(([reason]) => message.includes(reason)) ?? [];
     return queryError(where, `${message}${remedy}${hint === undefined ? '' : ` (${hint})`}`);
   }

@@ -233,6 +233,16 @@ describeWithPostgres('a PostgreSQL source', () => {
     warned.mockRestore();
   });
 
+  test.each([
+    ['uuid', 'invalid input syntax for type uuid: …'],
+    ['int', 'invalid input syntax for type integer: …'],
+  ])('an API key that cannot be cast to %s is not shown', async (type, message) => {
+    const yaml = `entities: {api-keys: {query: 'SELECT 1 AS "organizationId", 2 AS k, x::${type}::text AS "apiKey", 3 AS role FROM (SELECT $$very-private$$ || now()) AS keys (x)', key: [k]}}`;
+    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'api-keys')))).toBe(
+      `SourceError: entities.api-keys.query: ${message}`,
+    );
+  });
+
   test.each(['ssl=false', 'ssl=0', 'sslmode=disable'])('with %s, connects without TLS', async (parameter) => {
     const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", 2 AS "userId"', key: [userId]}}`;
     expect(
