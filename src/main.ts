@@ -4,6 +4,9 @@ import { describeError } from './cli/command-line.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
 import { createLog, type Log } from './log.ts';
 
+/** How long a stop waits for a start that is under way, such as one that waits for Redis, in ms. */
+const startTimeout = 3000;
+
 /** Runs the service. Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration. */
 async function main(): Promise<void> {
   // The service must survive the end of the process that reads its log.
@@ -12,18 +15,25 @@ async function main(): Promise<void> {
   const log = createLog(config.logLevel);
   let bridge: Bridge | undefined;
   let stopping = false;
+  let late: NodeJS.Timeout | undefined;
   const stop = (signal: string): void => {
     // npm forwards a signal that the terminal has already sent; the second one must not cut requests off.
     if (stopping) return;
     stopping = true;
     log.info('stopping', { signal });
-    // It does not serve yet, and what it has started ends with it.
-    if (bridge === undefined) process.exit(0);
-    void closeAndDisconnect(bridge, log);
+    if (bridge === undefined) late = setTimeout(() => process.exit(0), startTimeout);
+    else void closeAndDisconnect(bridge, log);
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
+  try {
+    bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
+  } catch (error) {
+    if (stopping) process.exit(0);
+    throw error;
+  }
+  clearTimeout(late);
+  if (stopping) return await closeAndDisconnect(bridge, log);
 
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });

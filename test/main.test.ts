@@ -5,12 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { DemoKeys } from '../src/demo.ts';
 import type { UsageReport } from '../src/deprecation/reports/report.ts';
+import { closeRedis } from '../src/redis/connection/connect.ts';
+import { cutoverKey } from '../src/redis/keys.ts';
 import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
+import { openTestStore } from './support/store.ts';
 
 const undo: (() => unknown)[] = [];
 afterEach(async () => {
@@ -139,6 +143,21 @@ test('a signal during the start ends the service with exit code 0', async () => 
   await once(silent, 'connection');
   child.kill('SIGTERM');
   expect(await once(child, 'exit')).toEqual([0, null]);
+});
+
+test('a signal during the start ends what has been started in good order', async () => {
+  const keyPrefix = freshPrefix();
+  const store = await openTestStore();
+  undo.push(() => closeRedis(store));
+  const instances = async (): Promise<string[]> =>
+    (await store.hkeys(cutoverKey(keyPrefix))).filter((field) => field.startsWith('instance:'));
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1', WORKERS: '2' };
+  const child = spawnMain({ ...env, DATA_DIR: newFolder() });
+  while ((await instances()).length === 0) await sleep(5);
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([0, null]);
+  // Otherwise they would count as killed, with changes that may be lost.
+  expect(await instances()).toEqual([]);
 });
 
 describe('the service with several workers', () => {
