@@ -205,7 +205,9 @@ function* openGap(
 function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator<Finding> {
   const { entries, oldestAt, setAside, pausedBecause } = replay;
   const isLate = oldestAt !== undefined && state.now - oldestAt > smallBacklog.ageMs;
-  if (entries > smallBacklog.entries || isLate) {
+  // Otherwise changes would be on hold for what is not being replayed.
+  const isPaused = entries > 0 && pausedBecause !== undefined;
+  if (entries > smallBacklog.entries || isLate || isPaused) {
     yield {
       // The legacy service must not get authority without them, whatever is forced.
       code: authorityOf(to) === 'legacy' ? 'backlog-would-be-lost' : 'backlog',

@@ -180,6 +180,7 @@ describe('the steps out of reverse', () => {
     for (const replay of [
       { entries: 101, oldestAt: 4000 },
       { entries: 1, oldestAt: -6000 },
+      { entries: 1, oldestAt: 4000, pausedBecause: 'the legacy service cannot be reached' },
     ]) {
       expect(verdict('reverse', 'native', { replay })).toMatchObject({
         reasons: ['backlog'],
