@@ -266,8 +266,8 @@ function* warningsFor(
         'copy them by migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
     };
   }
-  const needsComparisons = isTaking || (to === 'mirror' && state.mode !== 'reverse');
-  if (needsComparisons && compared < minComparisons) {
+  const isForward = authorityOf(state.mode) === 'legacy' && to !== 'shadow';
+  if (isForward && compared < minComparisons) {
     yield {
       code: 'few-comparisons',
       reason: `fewer than ${minComparisons} comparisons were made in this mode (${compared})`,
