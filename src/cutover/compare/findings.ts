@@ -154,8 +154,9 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
         await nextPhase();
       }
     }
-    const what = 'the findings of comparisons with the legacy service';
-    if (reason !== undefined && !isFailing) log.warn(`${what} could not be saved`, { reason });
+    const what = 'comparisons with the legacy service and gaps';
+    if (reason !== undefined && !isFailing)
+      log.warn(`${what} cannot be saved; until gaps are, no switch is made`, { reason });
     if (reason === undefined && isFailing) log.info(`${what} are saved again`);
     isFailing = reason !== undefined;
   }

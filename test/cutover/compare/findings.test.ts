@@ -21,10 +21,12 @@ test('findings that cannot be saved are kept, and an outage is logged once', asy
   findings.gap('acme', 'unmarked-change', 0);
   await findings.flush();
   await findings.flush();
-  expect(logged).toEqual(['the findings of comparisons with the legacy service could not be saved']);
+  expect(logged).toEqual([
+    'comparisons with the legacy service and gaps cannot be saved; until gaps are, no switch is made',
+  ]);
   expect(findings.hasUnsavedGaps()).toBe(true);
   isAway = false;
   await findings.close();
-  expect(logged.slice(1)).toEqual(['the findings of comparisons with the legacy service are saved again']);
+  expect(logged.slice(1)).toEqual(['comparisons with the legacy service and gaps are saved again']);
   expect(await store.hkeys(gapsKey(organizationBase(prefix, 'acme')))).toEqual(['unmarked-change']);
 });
