@@ -1,5 +1,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { organizationBase, replayAsideKey } from '../../../src/redis/keys.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { runTool } from '../../support/admin.ts';
+import { testRedisUrl } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -199,4 +204,22 @@ describe('a change whose key the legacy service refuses', () => {
       'the legacy service has refused 3 different API keys in a row',
     );
   });
+});
+
+test('cutover aside does not guess which change is meant by an id that two organizations have', async () => {
+  await saveSettings(store, here.prefix, 'other', defaultSettings);
+  const caller = { key: 'k', role: 'player', user: 'ada', sealed: '' };
+  const row = JSON.stringify({ ...caller, kind: 'put', change: '{}', retry: '', status: '409', at: '2' });
+  for (const id of [organizationId, 'other'])
+    await store.hset(replayAsideKey(organizationBase(here.prefix, id)), '1-0', row);
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: here.prefix, ALLOW_EVICTION: '1' };
+  expect(await runTool(env, 'cutover aside drop 1-0')).toEqual({
+    code: 2,
+    out: '',
+    err: 'error: changes of several organizations have the id 1-0: add --org\n',
+  });
+  expect(await runTool(env, 'cutover aside drop 1-0 --org other')).toMatchObject({ code: 0 });
+  expect(await setAside()).toHaveLength(1);
+  expect(await runTool(env, 'cutover aside drop 1-0')).toMatchObject({ code: 0 });
+  expect(await setAside()).toEqual([]);
 });

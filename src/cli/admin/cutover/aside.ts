@@ -51,8 +51,7 @@ export function addAside(cutover: AdminCommand): void {
 
 async function listAside(context: AdminContext, { org }: AsideOptions): Promise<Report> {
   const { queue } = await openQueue(context, org);
-  const changes: SetAsideChange[] = [];
-  for await (const some of setAsideIn(queue, org)) changes.push(...some);
+  const changes = await setAsideIn(queue, org);
   const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
     id,
     organizationId: caller.organizationId,
@@ -77,7 +76,7 @@ async function decide(
   ids: readonly string[],
   { org, all = false }: AsideOptions,
 ): Promise<Report> {
-  if (all === ids.length > 0) return wrongUsage('name the ids of changes, or add --all');
+  if (all === ids.length > 0) return wrongUsage('give either the ids of changes or --all');
   const { store, keyPrefix, queue } = await openQueue(context, org);
   const { mode } = await readCutover(store, keyPrefix);
   if (act === 'retry' && mode !== 'reverse') {
@@ -85,22 +84,23 @@ async function decide(
       `the mode is ${mode}, in which nothing is replayed to the legacy service: drop these changes (${adminCommand} cutover aside drop)`,
     );
   }
-  const wanted = new Set(ids);
+  const chosen = (await setAsideIn(queue, org)).filter(({ id }) => all || ids.includes(id));
+  const shared = ids.find((id) => chosen.filter((one) => one.id === id).length > 1);
+  if (shared !== undefined) {
+    return wrongUsage(`changes of several organizations have the id ${shared}: add --org`);
+  }
+  const unknown = new Set(ids);
   let decided = 0;
-  for await (const changes of setAsideIn(queue, org)) {
-    for (const { id, caller } of changes) {
-      if (!all && !wanted.has(id)) continue;
-      if (await queue[act](caller.organizationId, id)) {
-        decided += 1;
-        wanted.delete(id);
-      }
-    }
+  for (const { id, caller } of chosen) {
+    if (!(await queue[act](caller.organizationId, id))) continue;
+    decided += 1;
+    unknown.delete(id);
   }
   const did = act === 'retry' ? 'queued again' : 'dropped';
-  const json = { [act === 'retry' ? 'retried' : 'dropped']: decided, unknown: [...wanted] };
+  const json = { [act === 'retry' ? 'retried' : 'dropped']: decided, unknown: [...unknown] };
   const text = `${counted(decided, 'change')} ${did}.`;
-  if (wanted.size === 0) return done(json, text);
-  return problem(`not set aside: ${[...wanted].join(', ')} (see ${adminCommand} cutover aside list)`, {
+  if (unknown.size === 0) return done(json, text);
+  return problem(`not set aside: ${[...unknown].join(', ')} (see ${adminCommand} cutover aside list)`, {
     json,
     text,
   });
@@ -112,10 +112,13 @@ async function openQueue(context: AdminContext, org: string | undefined) {
   return { store, keyPrefix, queue: createReplayQueue(store, keyPrefix) };
 }
 
-/** The changes set aside, organization by organization. */
-async function* setAsideIn(queue: ReplayQueue, org: string | undefined): AsyncGenerator<SetAsideChange[]> {
-  if (org !== undefined) return yield await queue.listSetAside(org);
+/** The changes set aside in an organization, or in all of them, one after the other. */
+async function setAsideIn(queue: ReplayQueue, org: string | undefined): Promise<SetAsideChange[]> {
+  if (org !== undefined) return await queue.listSetAside(org);
+  const found: SetAsideChange[] = [];
   for await (const { organizationId, setAside } of queue.backlog()) {
-    if (setAside > 0) yield await queue.listSetAside(organizationId);
+    if (setAside === 0) continue;
+    for (const change of await queue.listSetAside(organizationId)) found.push(change);
   }
+  return found;
 }
