@@ -36,6 +36,8 @@ export interface ReplayContext {
   maySend: () => boolean;
   /** Whether no other instance can have begun to replay. */
   hasLease: () => boolean;
+  /** How many changes of an organization may be in memory; the others wait in Redis until some have been replayed. */
+  maxInMemory: () => number;
   /** A monotonic clock, in ms. */
   now: () => number;
   onProgress: () => void;
@@ -57,8 +59,6 @@ interface Entry extends WaitingChange {
   refusals: Map<string, RefusedKey>;
 }
 
-/** The maximum of changes in memory; the others wait in Redis until some of these have been replayed. */
-const maxInMemory = 10_000;
 const readAtOnce = 500;
 /** How often to try to queue a change again, in ms. */
 const repairInterval = 1000;
@@ -76,13 +76,15 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   let isFailing = false;
 
   async function readNew(): Promise<void> {
-    while (entries.size < maxInMemory) {
-      const found = await queue.read(organizationId, readAtOnce, lastRead);
+    for (;;) {
+      const count = Math.min(readAtOnce, context.maxInMemory() - entries.size);
+      if (count <= 0) return;
+      const found = await queue.read(organizationId, count, lastRead);
       for (const queued of found) {
         entries.set(queued.id, await toEntry(queued));
         lastRead = queued.id;
       }
-      if (found.length < readAtOnce) return;
+      if (found.length < count) return;
     }
   }
 

@@ -28,6 +28,8 @@ const lookInterval = 500;
 const restoreInterval = 30_000;
 /** How often the replayer looks for new changes where some were found before, in ms. */
 const stepInterval = 50;
+/** The maximum of changes in memory, of one organization and in all: they take 1.5 KB each. */
+const inMemory = { ofOne: 10_000, ofAll: 50_000 };
 /** For how long a reason for a pause is shown: longer than the longest pause, in ms. */
 const pauseShownMs = 180_000;
 
@@ -74,6 +76,7 @@ export function startReplayer(options: ReplayerOptions) {
   async function replayUnder(lease: Lease): Promise<void> {
     throttle.takeOver();
     let wake = (): void => {};
+    const organizations = new Map<string, OrganizationReplay>();
     const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
     const context = {
       ...options,
@@ -83,10 +86,10 @@ export function startReplayer(options: ReplayerOptions) {
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,
       hasLease: lease.isHeld,
+      maxInMemory: () => Math.ceil(Math.min(inMemory.ofOne, inMemory.ofAll / organizations.size)),
       now,
       onProgress: () => wake(),
     };
-    const organizations = new Map<string, OrganizationReplay>();
     let lookedAt = -Infinity;
     try {
       while (maySend() && !throttle.isStuck()) {
