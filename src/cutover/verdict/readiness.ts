@@ -214,7 +214,7 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
       reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
       remedy:
         pausedBecause === undefined
-          ? 'wait until they are replayed: add --wait 60'
+          ? `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`
           : `the replay pauses, since ${pausedBecause}`,
     };
   }
