@@ -204,7 +204,7 @@ function assumption(id: string): string {
   return `${id} was assumed to have stopped`;
 }
 
-/** Removes the instances that the operator knows to have ended; returns why one cannot be removed. */
+/** Removes the instances that the operator knows to have ended, or none; returns why one cannot be removed. */
 async function removeAssumed(
   store: RedisClient,
   prefix: string,
@@ -216,8 +216,9 @@ async function removeAssumed(
     const instance = instances.find((one) => one.id === id);
     if (instance === undefined) return `there is no instance ${id}: see ${adminCommand} cutover status`;
     if (instance.silentMs < silence) return `instance ${id} responded a moment ago: stop it first`;
-    if (dryRun !== true) await cutoverRemove(store, cutoverKey(prefix), id, assumption(id));
   }
+  if (dryRun === true) return undefined;
+  for (const id of assumeStopped) await cutoverRemove(store, cutoverKey(prefix), id, assumption(id));
   return undefined;
 }
 

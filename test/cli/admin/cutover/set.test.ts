@@ -206,10 +206,11 @@ describe('cutover set', () => {
       code: 1,
       err: expect.stringMatching(/instance web-9 has not been heard of for \d+ s/),
     });
-    expect(await run('set mirror --assume-stopped web-8')).toMatchObject({
+    expect(await run('set mirror --assume-stopped web-9 --assume-stopped web-8')).toMatchObject({
       code: 1,
       err: expect.stringContaining('there is no instance web-8: see profile-bridge admin cutover status'),
     });
+    expect((await readCutover(store, prefix)).instances).toHaveLength(2);
     expect(await set('mirror --assume-stopped web-9')).toMatchObject({ code: 0 });
     expect((await readCutover(store, prefix)).gap?.reason).toBe('web-9 was assumed to have stopped');
   });
