@@ -17,7 +17,7 @@ import { createReadCheck } from './adopt/read-check.ts';
 import { createFindings, type Gap } from './compare/findings.ts';
 import type { ForwardedChange, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
-import type { LegacyRequest, LegacyResponse } from './forward/legacy.ts';
+import { stopTimeout, type LegacyRequest, type LegacyResponse } from './forward/legacy.ts';
 
 /** Requests while the legacy service is the authority. */
 export type Traffic = ReturnType<typeof createTraffic>;
@@ -28,11 +28,8 @@ export interface TrafficOptions extends Pick<MirrorOptions, 'store' | 'legacy' |
   log: Log;
 }
 
-/** The maximum of responses that wait to be compared; further ones are not compared. */
-const maxComparisons = 500;
-
-/** How long a stopping bridge waits for changes whose outcome is unknown, in ms. */
-const outcomeTimeout = 4000;
+/** While so much is under way, responses are not compared. */
+const maxUnderWay = 500;
 
 /** The longest response that is compared, in bytes. */
 const maxProfileBytes = 256 * 1024;
@@ -69,7 +66,7 @@ export function createTraffic(options: TrafficOptions) {
       const caller = lookup?.then((here) => (here && 'caller' in here ? here.caller : undefined));
       if (credentials === undefined || request.method !== 'GET') return { response, caller };
       const body = observed(response.body, maxProfileBytes, (whole) => {
-        if (underWay.size >= maxComparisons) return;
+        if (underWay.size >= maxUnderWay) return;
         inBackground(async () => {
           const here = await lookup;
           if (here !== undefined) await checkRead(credentials, response, whole, here);
@@ -79,20 +76,29 @@ export function createTraffic(options: TrafficOptions) {
     },
     change: async (change: ForwardedChange): Promise<LegacyResponse> => {
       const { credentials, found } = change;
-      const response = await forwardChange(mirror, change, () => mark(change));
+      let ended = (): void => {};
+      inBackground(() => new Promise((resolve) => (ended = resolve)));
+      const end = async (): Promise<void> => {
+        await change.end();
+        ended();
+      };
+      const response = await forwardChange(mirror, { ...change, end }, () => mark(change));
       if (credentials !== undefined && found !== undefined)
         findings.judgedKey(credentials, response.status, found.kind);
       return response;
     },
-    /** Waits for background work that outlives the responses. */
+    /** Waits for changes, and for background work that outlives the responses. */
     close: async (): Promise<void> => {
-      // Changes whose outcome is unknown are adopted if that does not take too long; otherwise their marks stay.
-      const late = setTimeout(() => stopping.abort(), outcomeTimeout);
+      // What takes too long is left in doubt: its marks stay.
+      const giveUp = async (): Promise<void> => {
+        stopping.abort();
+        await legacy.close();
+      };
+      const late = setTimeout(() => void giveUp(), stopTimeout);
       while (underWay.size > 0) await Promise.all(underWay);
       clearTimeout(late);
-      stopping.abort();
+      await giveUp();
       await findings.close();
-      await legacy.close();
     },
   };
 

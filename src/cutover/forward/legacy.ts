@@ -24,6 +24,9 @@ export interface LegacyResponse {
 
 export type Legacy = ReturnType<typeof connectLegacy>;
 
+/** How long a stopping bridge waits for the legacy service, in ms. */
+export const stopTimeout = 2500;
+
 const connections = 128;
 
 /** Responses with these statuses have no body, whatever length they announce (RFC 9110 §6.4.1). */
@@ -95,8 +98,8 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
         throw toProblem(error, isSafe(request));
       }
     },
-    /** Waits for the requests in progress. */
-    close: (): Promise<void> => pool.close(),
+    /** Breaks off the requests in progress; none is sent any more. */
+    close: (): Promise<void> => pool.destroy(),
   };
 }
 

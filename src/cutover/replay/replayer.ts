@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
+import { stopTimeout } from '../forward/legacy.ts';
 import { claimLease, type Lease } from '../lease.ts';
 import type { Cutover } from '../switch/instance.ts';
 import type { ReplayCredentials } from './credentials.ts';
@@ -145,10 +146,12 @@ export function startReplayer(options: ReplayerOptions) {
 
   const running = run();
   return {
-    /** Waits for the requests in progress, and lets another instance take over at once. */
+    /** Waits a moment for the requests in progress, and lets another instance take over at once. */
     close: async (): Promise<void> => {
       stopping.abort();
+      const late = setTimeout(() => void legacy.close(), stopTimeout);
       await running;
+      clearTimeout(late);
     },
   };
 }
