@@ -15,15 +15,10 @@ export async function currentProfile(
   base: string,
   userId: string,
 ): Promise<ProfileChange | undefined> {
-  const key = profileKey(base, userId);
+  const fields = ['t', 'u', 'pf', 'pr', 'pu', 'ar'];
   const [changed, username, file, reference, url, avatar] = await store.hmget(
-    key,
-    't',
-    'u',
-    'pf',
-    'pr',
-    'pu',
-    'ar',
+    profileKey(base, userId),
+    ...fields,
   );
   if (typeof changed !== 'string') return undefined;
   const state: ProfileChange = { avatar: avatar ? decodeReference(avatar) : null };

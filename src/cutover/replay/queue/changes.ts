@@ -92,15 +92,13 @@ type StoredImage = ['unset' | 'file' | 'reference', string];
 function toChange(kind: string, json: string): AcceptedChange {
   const stored = JSON.parse(json) as Record<string, unknown>;
   if (kind !== 'put') return { kind, ...stored } as unknown as AcceptedChange;
-  const { username, released, picture, avatar } = stored as {
+  const { picture, avatar, ...names } = stored as {
     username?: string;
     released?: string;
     picture?: StoredImage;
     avatar?: StoredImage;
   };
-  const change: AcceptedChange = { kind };
-  if (username !== undefined) change.username = username;
-  if (released !== undefined) change.released = released;
+  const change: AcceptedChange = { kind, ...names };
   if (picture?.[0] === 'file') change.picture = { file: picture[1] };
   else if (picture)
     change.picture = picture[0] === 'unset' ? null : { reference: decodeReference(picture[1]) };
