@@ -1,4 +1,5 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
@@ -89,16 +90,14 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   let isFailing = false;
 
   function pendingOf(organizationId: string): Pending {
-    const found = pending.get(organizationId) ?? {
+    return getOrInsert(pending, organizationId, () => ({
       since: 0,
       counts: new Map(),
       users: new Map(),
       failed: new Map(),
       keys: new Map(),
       gaps: new Map(),
-    };
-    pending.set(organizationId, found);
-    return found;
+    }));
   }
 
   /** A gap is never dropped: it is kept until the store is back. */
