@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
-import { countDifferences, type Evidence } from '../cutover/verdict/evidence.ts';
+import { countDifferences, countGaps, type Evidence } from '../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
 import { addGauges, oneOf, type GaugeSpec, type MetricsText, type Values } from '../deprecation/metrics.ts';
 
@@ -56,15 +56,6 @@ function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
     set_aside_entries: replay.setAside,
     replay_paused: Number(replay.pausedBecause !== undefined),
   };
-}
-
-function countGaps({ organizations, state: { gap, verifiedAt = 0 } }: Evidence): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { reason, count } of organizations.flatMap(({ gaps }) => gaps)) {
-    counts[reason] = (counts[reason] ?? 0) + count;
-  }
-  if (gap !== undefined && gap.at >= verifiedAt) counts['instance-ended'] = 1;
-  return counts;
 }
 
 /**

@@ -45,6 +45,19 @@ export function countDifferences({ organizations, state }: Evidence): Map<string
   return counts;
 }
 
+/** How many changes may be missing in Redis until the next clean verify, by reason. */
+export function countGaps({
+  organizations,
+  state: { gap, verifiedAt = 0 },
+}: Evidence): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { reason, count } of organizations.flatMap(({ gaps }) => gaps)) {
+    counts[reason] = (counts[reason] ?? 0) + count;
+  }
+  if (gap !== undefined && gap.at >= verifiedAt) counts['instance-ended'] = 1;
+  return counts;
+}
+
 function totals(organizations: readonly ComparisonSummary[], since: number) {
   const sum = (some: readonly ComparisonSummary[], of: (one: ComparisonSummary) => number): number =>
     some.reduce((total, one) => total + of(one), 0);

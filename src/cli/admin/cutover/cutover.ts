@@ -11,6 +11,7 @@ import {
   comparisonLines,
   doubtLines,
   findingLines,
+  gapLines,
   instanceLines,
   modeLines,
   pictureLines,
@@ -75,9 +76,9 @@ async function showStatus(context: AdminContext): Promise<Report> {
     ...instanceLines(state.instances),
     ...(authorityOf(state.mode) === 'legacy' ? comparisonLines(evidence) : []),
     ...doubtLines(evidence),
+    ...gapLines(evidence),
     ...(state.mode === 'mirror' || state.mode === 'reverse' ? pictureLines(evidence) : []),
     ...(state.mode === 'reverse' || replay.entries + replay.setAside > 0 ? replayLines(evidence) : []),
-    ...(state.gap ? [`Gap: ${formatInstant(state.gap.at)}, ${state.gap.reason}`] : []),
     ...(verdict
       ? [`Next: ${verdict.to}; ready: ${verdict.ready ? 'yes' : 'no'}`, ...findingLines(verdict)]
       : []),

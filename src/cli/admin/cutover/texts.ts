@@ -2,7 +2,7 @@ import { number } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
-import { countDifferences, type Evidence } from '../../../cutover/verdict/evidence.ts';
+import { countDifferences, countGaps, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
@@ -46,6 +46,17 @@ export function doubtLines({ comparisons, organizations }: Evidence): string[] {
     `Changes in doubt: ${number(unsettled)}; could not be brought over: ${number(failedAdoptions)}`,
     ...failures.slice(0, shownFailures),
     ...(failedAdoptions > shownFailures ? ['  … (status --json has more)'] : []),
+  ];
+}
+
+/** What else may be missing in Redis until the next clean verify; nothing if there are no gaps. */
+export function gapLines(evidence: Evidence): string[] {
+  const { gap } = evidence.state;
+  const counts = countGaps(evidence);
+  const reasons = Object.entries(counts).map(([reason, count]) => `${reason} ${number(count)}`);
+  return [
+    ...(reasons.length > 0 ? [`Gaps: ${reasons.join(', ')} (status --json has more)`] : []),
+    ...(gap && 'instance-ended' in counts ? [`  ${formatInstant(gap.at)}: ${gap.reason}`] : []),
   ];
 }
 

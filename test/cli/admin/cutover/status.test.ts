@@ -4,6 +4,7 @@ import {
   cutoverKey,
   failedAdoptionsKey,
   forwardedOrganizationsKey,
+  gapsKey,
   legacyPicturesKey,
   organizationBase,
   unsettledKey,
@@ -74,4 +75,26 @@ test('status says in which fields profiles differed since the mode began', async
   const { out } = await runTool(env, 'cutover status');
   expect(out).toContain('Comparisons: 20 made, 6 differed; users who differ now: 0\n');
   expect(out).toContain('  fields: username 4, avatar.url 2\n');
+});
+
+test('status counts gaps by reason until a clean verify has closed them', async () => {
+  const mirror = freshPrefix();
+  const key = cutoverKey(mirror);
+  await store.hset(key, { mode: 'mirror', epoch: 1, since: at, by: 'test' });
+  await store.hset(key, { gap: `${at} web-1 ended without stopping` });
+  for (const organizationId of ['acme', 'other']) {
+    await store.sadd(forwardedOrganizationsKey(mirror), organizationId);
+    const gap = JSON.stringify({ count: 2, first: at, last: at });
+    await store.hset(gapsKey(organizationBase(mirror, organizationId)), 'unknown-key', gap);
+  }
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: mirror, ALLOW_EVICTION: '1' };
+  const { out } = await runTool(env, 'cutover status');
+  expect(out).toContain(
+    'Gaps: unknown-key 4, instance-ended 1 (status --json has more)\n' +
+      '  2025-03-01T00:00:00Z: web-1 ended without stopping\n',
+  );
+  await store.hset(key, { verified: at + 1 });
+  for (const organizationId of ['acme', 'other'])
+    await store.del(gapsKey(organizationBase(mirror, organizationId)));
+  expect((await runTool(env, 'cutover status')).out).not.toMatch(/gap|web-1/i);
 });
