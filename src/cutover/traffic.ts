@@ -78,10 +78,7 @@ export function createTraffic(options: TrafficOptions) {
       const { credentials, found } = change;
       let ended = (): void => {};
       inBackground(() => new Promise((resolve) => (ended = resolve)));
-      const end = async (): Promise<void> => {
-        await change.end();
-        ended();
-      };
+      const end = (): Promise<void> => change.end().finally(ended);
       const response = await forwardChange(mirror, { ...change, end }, () => mark(change));
       if (credentials !== undefined && found !== undefined)
         findings.judgedKey(credentials, response.status, found.kind);
