@@ -32,7 +32,7 @@ type ListedName = readonly string[];
 
 /** Begins a denylist change, one at a time in its organization; `overloaded` if its turn does not come in 10 s. */
 export async function beginDenylistChange(
-  { store, legacy, findings }: MirrorOptions,
+  { store, legacy, findings, signal }: MirrorOptions,
   { organizationId, base }: Credentials,
   { operation, admission, readBody }: ForwardedChange,
 ): Promise<Settle> {
@@ -46,7 +46,7 @@ export async function beginDenylistChange(
     sentAt = performance.now();
     number = await beginChange(store, base, epoch, '', token, leaseMs, visibleAfter(legacy));
     if (number > 0) break;
-    if (performance.now() > deadline) {
+    if (signal.aborted || performance.now() > deadline) {
       throw new ProblemError('overloaded', 'Another change of this denylist is under way.');
     }
     await sleep(pause);
