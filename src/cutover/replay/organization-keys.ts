@@ -2,7 +2,7 @@ import type { ReplayCredentials } from './credentials.ts';
 import type { Delivery } from './delivery.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal } from './queue/queue.ts';
-import { isWell, setAsideAfterMs } from './rules.ts';
+import { probeSucceeded, setAsideAfterMs } from './rules.ts';
 
 /** An API key that the legacy service has refused, with its response. */
 export interface RefusedKey extends KeyRefusal {
@@ -47,7 +47,7 @@ export function organizationKeys(
       const key = probed.has(queued.caller.keyId) ? undefined : openKey(queued);
       if (key === undefined) continue;
       probed.add(key.keyId);
-      if (!isWell(await delivery.probe(queued, key.apiKey))) continue;
+      if (!probeSucceeded(await delivery.probe(queued, key.apiKey))) continue;
       onAccepted();
       return true;
     }
@@ -64,7 +64,7 @@ export function organizationKeys(
       return undefined;
     },
     /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
-    areForGood: async (refusals: readonly KeyRefusal[]): Promise<boolean> => {
+    areRefusedForGood: async (refusals: readonly KeyRefusal[]): Promise<boolean> => {
       if (refusals.some(({ forMs }) => forMs < setAsideAfterMs)) return false;
       return refusals.every(({ isOtherAccepted }) => isOtherAccepted) || (await isAnyKeyAccepted());
     },

@@ -12,7 +12,7 @@ import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { organizationKeys, type RefusedKey } from './organization-keys.ts';
 import {
   delayAfter,
-  isWell,
+  probeSucceeded,
   nextAfter,
   orderForm,
   setAsideAfterMs,
@@ -153,7 +153,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const refusals = [...entry.refusals.values()];
     const last = refusals.at(-1);
     if (last !== undefined) {
-      if (isToBlame(entry, await keys.areForGood(refusals))) {
+      if (isSuspectAgain(entry, await keys.areRefusedForGood(refusals))) {
         const code = last.code === undefined ? '' : `${last.code}: `;
         const reason = `${code}its API key was refused for ten minutes, while keys of the organization were accepted`;
         return await setAside(entry, last.status, reason);
@@ -171,7 +171,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   /** Only the second time in a row: the first time, the legacy service may have recovered since the change failed. */
-  function isToBlame(entry: Entry, isSuspect: boolean): boolean {
+  function isSuspectAgain(entry: Entry, isSuspect: boolean): boolean {
     const isAgain = isSuspect && entry.isSuspect;
     entry.isSuspect = isSuspect;
     return isAgain;
@@ -206,7 +206,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     if (entry.failingSince === undefined) reportWaiting(entry, status, remark);
     entry.failingSince ??= now();
     const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
-    if (isToBlame(entry, failedForLong && isWell(await delivery.probe(queued, key.apiKey)))) {
+    if (isSuspectAgain(entry, failedForLong && probeSucceeded(await delivery.probe(queued, key.apiKey)))) {
       return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
     }
     hold(entry, next.afterMs);
