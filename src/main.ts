@@ -13,27 +13,24 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => {});
   const config = readConfigurationOrExit();
   const log = createLog(config.logLevel);
-  let bridge: Bridge | undefined;
-  let stopping = false;
-  let late: NodeJS.Timeout | undefined;
+  const starting = (cluster.isWorker ? assembleWorker : assemble)(config, log);
+  let isStopping = false;
   const stop = (signal: string): void => {
     // npm forwards a signal that the terminal has already sent; the second one must not cut requests off.
-    if (stopping) return;
-    stopping = true;
+    if (isStopping) return;
+    isStopping = true;
     log.info('stopping', { signal });
-    if (bridge === undefined) late = setTimeout(() => process.exit(0), startTimeout);
-    else void closeAndDisconnect(bridge, log);
+    const late = setTimeout(() => process.exit(0), startTimeout);
+    const close = async (bridge: Bridge): Promise<void> => {
+      clearTimeout(late);
+      await closeAndDisconnect(bridge, log);
+    };
+    void starting.then(close, () => process.exit(0));
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  try {
-    bridge = await (cluster.isWorker ? assembleWorker : assemble)(config, log);
-  } catch (error) {
-    if (stopping) process.exit(0);
-    throw error;
-  }
-  clearTimeout(late);
-  if (stopping) return await closeAndDisconnect(bridge, log);
+  const bridge = await starting;
+  if (isStopping) return;
 
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });
