@@ -175,7 +175,7 @@ function* inDoubt(count: number): Generator<Finding> {
   yield {
     code: 'unsettled',
     reason: `${counted(count, 'forwarded change')} may not have reached Redis`,
-    remedy: `wait for the next calls of these users, or, once three times LEGACY_TIMEOUT has passed, ${applyAndVerify}`,
+    remedy: `wait for the next calls of these users, or, as for a denylist, once three times LEGACY_TIMEOUT has passed, ${applyAndVerify}`,
   };
 }
 
