@@ -99,9 +99,7 @@ export function startReplayer(options: ReplayerOptions) {
           if (found === 0) return;
           lookedAt = performance.now();
         }
-        let begun = 0;
-        for (const one of organizations.values()) begun += await one.step();
-        if (begun > 0) continue;
+        if (await stepAll(organizations)) continue;
         const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
         if (isDone) lookedAt = -Infinity;
         await new Promise<void>((resolve) => {
@@ -113,6 +111,17 @@ export function startReplayer(options: ReplayerOptions) {
       await Promise.all([...organizations.values()].map((one) => one.settled()));
       await lease.release();
     }
+  }
+
+  /** Starts what may be sent; returns whether that is anything. Those that have sent something come last next time. */
+  async function stepAll(organizations: Map<string, OrganizationReplay>): Promise<boolean> {
+    const begun: [id: string, one: OrganizationReplay][] = [];
+    for (const [id, one] of organizations) if ((await one.step()) > 0) begun.push([id, one]);
+    for (const [id, one] of begun) {
+      organizations.delete(id);
+      organizations.set(id, one);
+    }
+    return begun.length > 0;
   }
 
   /**
