@@ -109,7 +109,7 @@ function commonOptions(address: RedisAddress, { tls, password, commandTimeout }:
     autoResendUnfulfilledCommands: false,
     // Otherwise commands in flight on a lost connection would be neither answered nor refused.
     maxRetriesPerRequest: 0,
-    connectTimeout: commandTimeout,
+    connectTimeout: Math.min(commandTimeout, 1500),
     // How long a closed client may keep the process alive.
     disconnectTimeout: 200,
     commandTimeout,
@@ -159,7 +159,8 @@ function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
       command.reject(new Error("Cluster isn't ready"));
       return command.promise;
     }
-    command.setTimeout(common.commandTimeout);
+    // Before it is ready, it asks any node for the state of the cluster, perhaps one that stays silent.
+    command.setTimeout(cluster.status === 'ready' ? common.commandTimeout : 1000);
     return send(command, ...rest);
   };
   return cluster;

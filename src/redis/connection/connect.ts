@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { Log } from '../../log.ts';
 import { type ClientOptions, createClient, infoField, mastersOf, type RedisClient } from './client.ts';
 import { checkRequirements } from './requirements.ts';
@@ -31,7 +31,7 @@ export async function connectRedis(url: string, options: ConnectOptions = {}): P
   const end = performance.now() + startTimeout;
   try {
     await untilReady(client, startTimeout);
-    await untilInspected(client, address, options, end);
+    await inspect(client, address, options, end);
   } catch (error) {
     client.disconnect();
     throw error instanceof UnsupportedStoreError ? error : unreachable(address, error);
@@ -106,36 +106,16 @@ async function isLoading(client: RedisClient): Promise<boolean> {
 
 class UnsupportedStoreError extends Error {}
 
-/** A cluster is ready before each of its masters is; one that is away may have a replica that takes over. */
-async function untilInspected(
-  client: RedisClient,
-  address: RedisAddress,
-  options: ConnectOptions,
-  end: number,
-): Promise<void> {
-  for (;;) {
-    try {
-      return await inspect(client, address, options);
-    } catch (error) {
-      const mayEnd = isStoreUnavailable(error) && !refusedCredentials.test((error as Error).message);
-      if (!mayEnd || performance.now() > end) throw error;
-      await sleep(100);
-    }
-  }
-}
-
 /** Throws an UnsupportedStoreError where a master cannot serve the bridge. */
 async function inspect(
   client: RedisClient,
   address: RedisAddress,
   { allowEviction = false, log }: ConnectOptions,
+  end: number,
 ): Promise<void> {
   const cluster = client instanceof Cluster;
-  const masters = mastersOf(client).map(async (node) => ({
-    where: cluster ? `${node.options.host}:${node.options.port}` : address.display,
-    info: await node.info(),
-  }));
-  for (const { where, info } of await Promise.all(masters)) {
+  for (const { node, info } of await askMasters(client, end)) {
+    const where = cluster ? `${node.options.host}:${node.options.port}` : address.display;
     const obstacle = checkRequirements(info, `Redis at ${where}`, { cluster, allowEviction });
     if (obstacle !== undefined) throw new UnsupportedStoreError(obstacle);
     if (infoField(info, 'aof_enabled') === '0') {
@@ -144,6 +124,34 @@ async function inspect(
         { store: where },
       );
     }
+  }
+}
+
+/**
+ * The INFO of each master. A cluster is ready before each of its masters is: one that is away may have a replica that
+ * takes over by `end`; if not, it is left out, since the others can serve.
+ */
+async function askMasters(client: RedisClient, end: number): Promise<{ node: Redis; info: string }[]> {
+  for (;;) {
+    const ask = async (node: Redis) => {
+      const silence = sleep(Math.max(end - performance.now(), 1500), undefined, { ref: false });
+      const info = await Promise.race([node.info(), silence]);
+      if (info === undefined) throw new Error('Command timed out');
+      return { node, info };
+    };
+    const replies = await Promise.allSettled(mastersOf(client).map(ask));
+    const answers = replies.flatMap((reply) => (reply.status === 'fulfilled' ? [reply.value] : []));
+    const failures = replies.flatMap((reply) => (reply.status === 'rejected' ? [reply.reason as Error] : []));
+    const lasting = failures.find(
+      (error) => !isStoreUnavailable(error) || refusedCredentials.test(error.message),
+    );
+    if (lasting !== undefined) throw lasting;
+    if (failures.length === 0) return answers;
+    if (performance.now() > end) {
+      if (answers.length > 0) return answers;
+      throw failures[0];
+    }
+    await sleep(100);
   }
 }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -379,6 +380,19 @@ describe('a cluster', () => {
     process.kill(cluster.masters[1]?.pid ?? 0, 'SIGKILL');
     const client = await open(cluster.url, { startTimeout: 60_000 });
     expect(await client.ping()).toBe('PONG');
+  });
+
+  test('is used without a master that stays silent, once a replica had time to take over', async () => {
+    const cluster = await startCluster();
+    opened.push(cluster.stop);
+    process.kill(cluster.masters[0]?.pid ?? 0, 'SIGSTOP');
+    const elapsed = startStopwatch();
+    // As a tool connects: what it asks may take long, but not the start.
+    const client = await open(cluster.url, { commandTimeout: 30_000, startTimeout: 8000 });
+    expect(elapsed()).toBeLessThan(15_000);
+    const keys = Array.from({ length: 30 }, (_, n) => `k${n}`);
+    const served = await Promise.all(keys.map((key) => Promise.race([client.set(key, 'v'), sleep(1000)])));
+    expect(served).toContain('OK');
   });
 
   test('whose password is wrong is refused at once, with the remedy', async () => {
