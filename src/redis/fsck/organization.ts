@@ -54,7 +54,7 @@ export async function checkOrganization(check: Check): Promise<boolean> {
   return true;
 }
 
-/** False if the settings do not say how names are stored. */
+/** False if the settings do not say how names are stored, or which changes are refused. */
 async function checkSettings({ store, base, snapshot, report }: Check): Promise<boolean> {
   const key = settingsKey(base);
   for (const fault of settingsFaults(snapshot.settings)) {
@@ -63,12 +63,12 @@ async function checkSettings({ store, base, snapshot, report }: Check): Promise<
   const { comparison = '', ...rest } = await store.hgetall(key);
   const wrong = Object.entries(rest).filter(
     ([field, value]) =>
-      (/^(index|building)$/.test(field) && !/^\d{1,9}$/.test(value)) ||
+      (/^(index|building|epoch|audited)$/.test(field) && !/^\d{1,9}$/.test(value)) ||
       (/^n\d+$/.test(field) && !/^[1-9]\d{0,8}$/.test(value)),
   );
   if (comparison !== 'exact' && comparison !== 'case-insensitive') wrong.push(['comparison', comparison]);
   for (const [field, value] of wrong) {
-    const detail = `field ${field} of ${quote(key)} is ${quote(value)}, so names cannot be found`;
+    const detail = `field ${field} of ${quote(key)} is ${quote(value)}, which Profile Bridge never writes`;
     await report('settings-invalid', `${detail}: correct it, then run profile-bridge admin fsck --repair`);
   }
   return wrong.length === 0;

@@ -434,15 +434,17 @@ describe('organizations', () => {
     ['n0', '1e999'],
     ['n0', '0'],
     ['n1', '1e999'],
+    ['epoch', 'x'],
+    ['audited', '-1'],
   ])(
-    'whose settings have %s %j, by which names are stored, are not examined further',
+    'whose settings have %s %j, which Profile Bridge does not write, are not examined further',
     async (field, value) => {
       await store.hset(`${base}p:eve`, 'u', 'Eve', 't', '1');
       await store.hset(`${base}settings`, field, value);
       const { faults } = await check(true);
       expect(faults).toMatchObject([{ kind: 'settings-invalid', isRepaired: false }]);
       expect(faults[0]?.detail).toContain(`field ${field} of "${base}settings"`);
-      if (field !== 'comparison' && field !== 'n1') {
+      if (['index', 'building', 'n0'].includes(field)) {
         expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'inconsistent' });
       }
     },
