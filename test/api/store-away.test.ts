@@ -69,6 +69,21 @@ describe('a store that is full', () => {
     }
   });
 
+  test('leaves it to each instance to count the requests of a key, where they are limited', async () => {
+    const { redisUrl } = bridge.config;
+    const limited = await startBridge({ redisUrl, rateLimit: { requests: 2, seconds: 60 } });
+    try {
+      const caller = await (await limited.newOrganization()).player('u1');
+      await bridge.store.config('SET', 'maxmemory', '1mb');
+      const statuses = [];
+      for (let n = 0; n < 3; n++) statuses.push((await caller.request('GET', '/api/profile/')).status);
+      expect(statuses).toEqual([404, 404, 429]);
+    } finally {
+      await bridge.store.config('SET', 'maxmemory', '0');
+      await limited.close();
+    }
+  });
+
   test('keeps no instance from starting, nor from ending in good order', async () => {
     const { redisUrl, keyPrefix } = bridge.config;
     const instances = () => bridge.store.hkeys(cutoverKey(keyPrefix));

@@ -19,7 +19,10 @@ export interface RateLimit {
 /** Counts a request of a key; throws a 429 `rate-limited` if it is above the limit. */
 export type Limiter = (response: Response, base: string, keyId: string) => Promise<void>;
 
-/** One limit per API key across all instances, counted in Redis with the organization's other keys. */
+/**
+ * One limit per API key across all instances, counted in Redis with the organization's other keys, or in this process
+ * while Redis takes no writes: reads go on then.
+ */
 export function createLimiter(store: RedisClient, limit: RateLimit): Limiter {
   const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
   const count = countWith(new RateLimiterRedis(inRedis(store, limit)), 'key', limit, detail);
@@ -41,7 +44,6 @@ export function createFailureLimiter(
   const limiter = new RateLimiterRedis({
     ...inRedis(store, limit),
     inMemoryBlockOnConsumed: limit.requests + 1,
-    insuranceLimiter: new RateLimiterMemory({ points: limit.requests, duration: limit.seconds }),
   });
   const detail = 'Too many authentications from this address failed.';
   const count = countWith(limiter, 'address', limit, detail);
@@ -50,7 +52,8 @@ export function createFailureLimiter(
 }
 
 function inRedis(storeClient: RedisClient, { requests, seconds }: RateLimit) {
-  return { storeClient, points: requests, duration: seconds, keyPrefix: '', useRedisPackage: false };
+  const limit = { points: requests, duration: seconds, keyPrefix: '' };
+  return { ...limit, storeClient, useRedisPackage: false, insuranceLimiter: new RateLimiterMemory(limit) };
 }
 
 /**
