@@ -163,7 +163,7 @@ function deepest(error: unknown): NodeJS.ErrnoException {
 function unreachable({ display }: RedisAddress, cause: unknown): Error {
   const { message, code } = deepest(cause);
   // An AggregateError, of several addresses tried, has a code only.
-  const reason = message === '' ? (code ?? 'no answer') : message;
+  const reason = message === '' ? (code ?? 'no answer') : message.replaceAll('\n', ' ');
   const remedy = remedies.find(([pattern]) => pattern.test(`${code ?? ''} ${reason}`))?.[1];
   return new Error(
     `Redis at ${display} cannot be used (${reason}): ${remedy ?? 'start it, or correct REDIS_URL'}`,
@@ -175,6 +175,8 @@ const remedies: [RegExp, remedy: string][] = [
   [/NOPERM/, 'give the user the permissions that src/redis/README.md lists under "Permissions"'],
   [/max number of clients/, 'raise its maxclients, or end other clients'],
   [/cluster support disabled/, 'it is not a node of a cluster: write redis:// or rediss://'],
+  [/unknown command 'sentinel'/, 'it is not a sentinel: write redis:// or rediss://'],
+  [/ECONNRESET/, 'start it, or write rediss:// if it speaks TLS'],
   [/No such master/, "let REDIS_URL end with the master's name that its sentinels know"],
   [/WRONGPASS|NOAUTH|ERR AUTH/, 'correct the user or password in REDIS_URL'],
   [
@@ -184,6 +186,7 @@ const remedies: [RegExp, remedy: string][] = [
   [/CERT_HAS_EXPIRED/, "renew the server's certificate"],
   [/CERT_ALTNAME_INVALID/, 'let REDIS_URL name the host that the certificate was issued for'],
   [/alert certificate required|alert number 116/i, 'set REDIS_CERT_FILE and REDIS_KEY_FILE'],
+  [/alert number 4[2-8]/i, 'set REDIS_CERT_FILE to a certificate that the server accepts'],
   [
     /wrong version number|WRONG_VERSION_NUMBER/i,
     'the server does not speak TLS: write redis:// instead of rediss://',

@@ -116,6 +116,17 @@ describeWithOpenssl('a store behind TLS', () => {
     await expect(connectRedis(`rediss://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
       /self-signed certificate.*set REDIS_CA_FILE/,
     );
+    await expect(connectRedis(`redis://127.0.0.1:${port}`, { startTimeout: 300 })).rejects.toThrow(
+      /ECONNRESET.*write rediss:\/\/ if it speaks TLS/,
+    );
+    const stranger = makeCertificate(mkdtempSync(join(dir, 'stranger-')));
+    const [foreign, foreignKey] = [stranger.cert, stranger.key].map((file) => readFileSync(file, 'utf8'));
+    await expect(
+      connectRedis(`rediss://127.0.0.1:${port}`, {
+        tls: { ca: pem, cert: foreign, key: foreignKey },
+        startTimeout: 300,
+      }),
+    ).rejects.toThrow(/unknown ca.*set REDIS_CERT_FILE to a certificate that the server accepts/);
   });
 });
 
@@ -289,6 +300,13 @@ describe('a store that the bridge cannot use', () => {
     await expect(
       connectRedis(`redis+sentinel://127.0.0.1:${port}/nobody`, { startTimeout: 300 }),
     ).rejects.toThrow(/cannot be used \(.*No such master.*\): let REDIS_URL end with the master's name/);
+  });
+
+  test('because it is no sentinel is refused, naming the right URL', async () => {
+    const { port } = await redis();
+    await expect(
+      connectRedis(`redis+sentinel://127.0.0.1:${port}/main`, { startTimeout: 300 }),
+    ).rejects.toThrow(/unknown command.*it is not a sentinel: write redis:\/\//);
   });
 
   test('because it is a sentinel is refused, naming the right URL', async () => {
