@@ -12,7 +12,7 @@ export async function startSentinels(master: RedisProcess): Promise<RedisProcess
   return sentinels;
 }
 
-async function startSentinel(master: RedisProcess): Promise<RedisProcess> {
+export async function startSentinel(master: RedisProcess): Promise<RedisProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'sentinel-'));
   const file = join(folder, 'sentinel.conf');
   const settings = [

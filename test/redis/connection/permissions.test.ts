@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
+import { startSentinel } from '../../cluster/sentinels.ts';
 import { startLegacyBridge } from '../../cutover/legacy-bridge.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
@@ -29,7 +30,9 @@ beforeEach(async () => {
 const source = new URL('../../../src/redis/', import.meta.url);
 const readSource = (path: string): string => readFileSync(new URL(path, source), 'utf8');
 const readme = readSource('README.md');
-const documented = /^ACL SETUSER bridge on >SECRET (.+)$/m.exec(readme)?.[1]?.split(' ') ?? [];
+const [documented = [], ofSentinels = []] = [
+  ...readme.matchAll(/^ACL SETUSER bridge on >SECRET (.+)$/gm),
+].map(([, rights = '']) => rights.split(' '));
 const urlOf = (user: string): string => `redis://${user}:secret@127.0.0.1:${redis.port}`;
 
 async function addUser(name: string, rights: readonly string[]): Promise<string> {
@@ -122,6 +125,23 @@ test('the documented permissions are enough while requests are forwarded to the 
     await close();
   }
   expect(await operator.acl('LOG')).toEqual([]);
+});
+
+test('the documented permissions are enough for a user of the sentinels', async () => {
+  const sentinel = await startSentinel(redis);
+  const watcher = new Redis(sentinel.url);
+  try {
+    await watcher.call('ACL', 'SETUSER', 'bridge', 'on', '>secret', ...ofSentinels);
+    const user = 'sentinelUsername=bridge&sentinelPassword=secret';
+    const bridge = await startBridge({
+      redisUrl: `redis+sentinel://127.0.0.1:${sentinel.port}/main?${user}`,
+    });
+    await bridge.close();
+    expect(await watcher.acl('LOG')).toEqual([]);
+  } finally {
+    watcher.disconnect();
+    await sentinel.stop();
+  }
 });
 
 test('a user that lacks a permission is refused at start, with what it lacks and the remedy', async () => {
