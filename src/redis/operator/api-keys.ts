@@ -34,20 +34,12 @@ export function newKeyId(): string {
 export async function createApiKey(
   store: RedisClient,
   base: string,
-  key: NewApiKey,
+  { role, userId, client, expiresAt }: NewApiKey,
 ): Promise<{ apiKey: string; keyId: string }> {
   const apiKey = `pb_${randomBytes(32).toString('base64url')}`;
   const keyId = newKeyId();
-  await create(
-    store,
-    base,
-    hashApiKey(apiKey),
-    keyId,
-    key.role,
-    key.userId ?? '',
-    key.client ?? '',
-    key.expiresAt === undefined ? '' : String(key.expiresAt),
-  );
+  const optional = [userId, client, expiresAt].map((value) => String(value ?? ''));
+  await create(store, base, hashApiKey(apiKey), keyId, role, ...optional);
   return { apiKey, keyId };
 }
 
