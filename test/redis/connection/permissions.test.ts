@@ -150,11 +150,13 @@ test('a user that lacks a permission is refused at start, with what it lacks and
   expect(pinging).toContain("'info' command");
   expect(pinging).toContain(remedy);
   expect(await refusal(await addUser('informed', ['~*', '+ping', '+info']))).toMatch(
-    /may not run eval(sha)?: /,
+    /may not run eval(sha)?, wait, cluster\|nodes: /,
   );
   const lacking = await refusal(await addUser('lacking', [...documented, '-hset', '-xadd']));
   expect(lacking).toMatch(/may not run hset, xadd: /);
   expect(lacking).toContain(remedy);
+  const tools = await addUser('tools', [...documented, '-wait', '-cluster|nodes']);
+  expect(await refusal(tools)).toMatch(/may not run wait, cluster\|nodes: /);
   const elsewhere = documented.map((right) => (right === '~pb:*' ? '~other:*' : right));
   expect(await refusal(await addUser('elsewhere', elsewhere))).toMatch(
     /may not use keys that begin with pb:/,
