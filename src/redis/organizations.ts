@@ -84,10 +84,7 @@ export async function listOrganizations(store: RedisClient, prefix: string): Pro
 }
 
 /** How much an organization holds, as far as Redis can count it at once. */
-export async function countHoldings(
-  store: RedisClient,
-  base: string,
-): Promise<{ deniedUsernames: number; objects: number; apiKeys: number }> {
+export async function countHoldings(store: RedisClient, base: string) {
   const { index } = await readWriteSnapshot(store, base);
   const [deniedUsernames, objects, apiKeys] = await Promise.all([
     store.hlen(denylistKey(base, index)),

@@ -128,13 +128,13 @@ async function inspect(
  * takes over by `end`; if not, it is left out, since the others can serve.
  */
 async function askMasters(client: RedisClient, end: number): Promise<{ node: Redis; info: string }[]> {
+  const ask = async (node: Redis) => {
+    const silence = sleep(Math.max(end - performance.now(), 1500), undefined, { ref: false });
+    const info = await Promise.race([node.info(), silence]);
+    if (info === undefined) throw new Error('Command timed out');
+    return { node, info };
+  };
   for (;;) {
-    const ask = async (node: Redis) => {
-      const silence = sleep(Math.max(end - performance.now(), 1500), undefined, { ref: false });
-      const info = await Promise.race([node.info(), silence]);
-      if (info === undefined) throw new Error('Command timed out');
-      return { node, info };
-    };
     const replies = await Promise.allSettled(mastersOf(client).map(ask));
     const answers = replies.flatMap((reply) => (reply.status === 'fulfilled' ? [reply.value] : []));
     const failures = replies.flatMap((reply) => (reply.status === 'rejected' ? [reply.reason as Error] : []));
@@ -142,11 +142,9 @@ async function askMasters(client: RedisClient, end: number): Promise<{ node: Red
       (error) => !isStoreUnavailable(error) || refusedCredentials.test(error.message),
     );
     if (lasting !== undefined) throw lasting;
-    if (failures.length === 0) return answers;
-    if (performance.now() > end) {
-      if (answers.length > 0) return answers;
-      throw failures[0];
-    }
+    const isOver = performance.now() > end;
+    if (failures.length === 0 || (isOver && answers.length > 0)) return answers;
+    if (isOver) throw failures[0];
     await sleep(100);
   }
 }

@@ -101,11 +101,8 @@ export function createReport(
   { repair: isRepairing, onFault }: { repair: boolean; onFault: (fault: Fault) => void },
 ): ReportFault {
   const attempt = async (repair: Parameters<ReportFault>[2]) => {
-    if (typeof repair === 'function') {
-      if (!isRepairing) return 'confirmed';
-      return (await repair()) ? 'repaired' : 'changed';
-    }
-    if (repair === undefined) return 'confirmed';
+    if (repair === undefined || (typeof repair === 'function' && !isRepairing)) return 'confirmed';
+    if (typeof repair === 'function') return (await repair()) ? 'repaired' : 'changed';
     const outcome = await (isRepairing ? makeRepair : confirm)(store, base, JSON.stringify(repair));
     // What is not UTF-8 was not read as it is, so it always seems to have changed.
     const mayBeMisread = JSON.stringify(repair.expect).includes('\uFFFD');
