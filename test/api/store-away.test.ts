@@ -167,12 +167,17 @@ describe('a store that was demoted to a replica', () => {
 });
 
 describe('a master that takes no writes', () => {
-  test('because it lacks replicas is still read from', async () => {
+  test('because it lacks replicas is still read from, which /readyz says', async () => {
     await bridge.store.config('SET', 'min-replicas-to-write', '1');
     try {
       const put = await player.request('PUT', '/api/profile/', { json: { username: 'carol' } });
       expect([put.status, put.body]).toMatchObject([503, { code: 'store-unavailable' }]);
       expect((await player.request('GET', '/api/profile/')).status).toBe(200);
+      const ready = await player.request('GET', '/readyz');
+      expect([ready.status, ready.body]).toEqual([
+        200,
+        { status: 'degraded', degraded: ['store-read-only'] },
+      ]);
     } finally {
       await bridge.store.config('SET', 'min-replicas-to-write', '0');
     }

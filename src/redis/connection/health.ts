@@ -10,25 +10,27 @@ export async function checkHealth(client: RedisClient) {
   const answers = servers.flatMap((server) => (server.status === 'fulfilled' ? [server.value] : []));
   const masters = answers.filter(({ isReplica }) => !isReplica);
   const isPartial = masters.length < servers.length || lacksMaster(client);
+  const isRefused = (reason: RegExp): boolean => answers.some(({ refusal }) => reason.test(refusal));
+  const isReadOnly = masters.length < answers.length || isRefused(/\b(MISCONF|NOREPLICAS) /);
   const faults = [
     ...(answers.length === 0 ? ['store-unavailable'] : []),
     ...(masters.length > 0 && isPartial ? ['store-partly-unavailable'] : []),
-    ...(masters.length < answers.length ? ['store-read-only'] : []),
-    ...(masters.some(({ isFull }) => isFull) ? ['store-full'] : []),
+    ...(isReadOnly ? ['store-read-only'] : []),
+    ...(isRefused(/\bOOM /) ? ['store-full'] : []),
   ];
   return { isReadable: masters.length > 0, faults };
 }
 
-async function probe(server: Redis): Promise<{ isReplica: boolean; isFull: boolean }> {
+async function probe(server: Redis): Promise<{ isReplica: boolean; refusal: string }> {
   // INFO is answered even while the server is loading its data; a command that reads is not.
-  const [info] = await Promise.all([server.info('memory', 'replication'), server.dbsize()]);
-  const figure = (name: string): number => Number(infoField(info, name) ?? 0);
-  const limit = figure('maxmemory');
-  return {
-    // Replicas are not used: their data may be out of date.
-    isReplica: infoField(info, 'role') === 'slave',
-    isFull: limit > 0 && figure('used_memory') >= limit,
-  };
+  const [info, refusal] = await Promise.all([
+    server.info('replication'),
+    // Redis refuses this wherever it would refuse to write.
+    server.eval("#!lua\nreturn ''", 0).catch(String),
+    server.dbsize(),
+  ]);
+  // Replicas are not used: their data may be out of date.
+  return { isReplica: infoField(info, 'role') === 'slave', refusal: String(refusal) };
 }
 
 /** Whether slots belong to a master that the client has no connection to: `nodes` leaves it out. */
