@@ -6,7 +6,8 @@ import { infoField, mastersOf, type RedisClient } from './client.ts';
  * work. Never rejects.
  */
 export async function checkHealth(client: RedisClient) {
-  const servers = await Promise.allSettled(mastersOf(client).map(probe));
+  const isCluster = client instanceof Cluster;
+  const servers = await Promise.allSettled(mastersOf(client).map((server) => probe(server, isCluster)));
   const answers = servers.flatMap((server) => (server.status === 'fulfilled' ? [server.value] : []));
   const masters = answers.filter(({ isReplica }) => !isReplica);
   const isPartial = masters.length < servers.length || lacksMaster(client);
@@ -21,14 +22,17 @@ export async function checkHealth(client: RedisClient) {
   return { isReadable: masters.length > 0, faults };
 }
 
-async function probe(server: Redis): Promise<{ isReplica: boolean; refusal: string }> {
+async function probe(server: Redis, isCluster: boolean): Promise<{ isReplica: boolean; refusal: string }> {
   // INFO is answered even while the server is loading its data; a command that reads is not.
-  const [info, refusal] = await Promise.all([
+  const [info, refusal, state] = await Promise.all([
     server.info('replication'),
     // Redis refuses this wherever it would refuse to write.
     server.eval("#!lua\nreturn ''", 0).catch(String),
+    isCluster ? server.cluster('INFO') : '',
     server.dbsize(),
   ]);
+  // DBSIZE concerns no slot, and so is answered by a cluster that is down.
+  if (infoField(state, 'cluster_state') === 'fail') throw new Error('the cluster is down');
   // Replicas are not used: their data may be out of date.
   return { isReplica: infoField(info, 'role') === 'slave', refusal: String(refusal) };
 }
