@@ -93,3 +93,17 @@ test('with WRITE_REPLICAS nothing is written any more once a newer version has c
     await releasers.close();
   }
 });
+
+test('with WRITE_REPLICAS /readyz says that writes are refused for want of a replica', async () => {
+  const copy = new Redis(replica.url);
+  const ready = async (): Promise<unknown> => (await fetch(`${bridge.url}/readyz`)).json();
+  try {
+    expect(await ready()).toEqual({ status: 'ok', degraded: [] });
+    await copy.replicaof('NO', 'ONE');
+    await until(async () => (await bridge.store.info('replication')).includes('connected_slaves:0'));
+    expect(await ready()).toEqual({ status: 'degraded', degraded: ['store-read-only'] });
+  } finally {
+    await copy.replicaof('127.0.0.1', master.port);
+    copy.disconnect();
+  }
+});

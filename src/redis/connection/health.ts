@@ -1,5 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
+import { replicasNeeded } from './script-loader.ts';
 
 /**
  * Reads from every master that the client is connected to: whether at least one can be read from, and what does not
@@ -12,7 +13,8 @@ export async function checkHealth(client: RedisClient) {
   const masters = answers.filter(({ isReplica }) => !isReplica);
   const isPartial = masters.length < servers.length || lacksMaster(client);
   const isRefused = (reason: RegExp): boolean => answers.some(({ refusal }) => reason.test(refusal));
-  const isReadOnly = masters.length < answers.length || isRefused(/\b(MISCONF|NOREPLICAS) /);
+  const lacksReplicas = masters.some(({ replicas }) => replicas < replicasNeeded(client));
+  const isReadOnly = masters.length < answers.length || lacksReplicas || isRefused(/\b(MISCONF|NOREPLICAS) /);
   const faults = [
     ...(answers.length === 0 ? ['store-unavailable'] : []),
     ...(masters.length > 0 && isPartial ? ['store-partly-unavailable'] : []),
@@ -22,7 +24,7 @@ export async function checkHealth(client: RedisClient) {
   return { isReadable: masters.length > 0, faults };
 }
 
-async function probe(server: Redis, isCluster: boolean): Promise<{ isReplica: boolean; refusal: string }> {
+async function probe(server: Redis, isCluster: boolean) {
   // INFO is answered even while the server is loading its data; a command that reads is not.
   const [info, refusal, state] = await Promise.all([
     server.info('replication'),
@@ -33,8 +35,12 @@ async function probe(server: Redis, isCluster: boolean): Promise<{ isReplica: bo
   ]);
   // DBSIZE concerns no slot, and so is answered by a cluster that is down.
   if (infoField(state, 'cluster_state') === 'fail') throw new Error('the cluster is down');
-  // Replicas are not used: their data may be out of date.
-  return { isReplica: infoField(info, 'role') === 'slave', refusal: String(refusal) };
+  return {
+    // Replicas are not used: their data may be out of date.
+    isReplica: infoField(info, 'role') === 'slave',
+    replicas: Number(infoField(info, 'connected_slaves')),
+    refusal: String(refusal),
+  };
 }
 
 /** Whether slots belong to a master that the client has no connection to: `nodes` leaves it out. */

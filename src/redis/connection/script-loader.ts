@@ -39,6 +39,11 @@ export function waitForReplicas(client: RedisClient, replicas: Replicas): void {
   awaited.set(client, replicas);
 }
 
+/** How many replicas must have a write of this client before it is answered. */
+export function replicasNeeded(client: RedisClient): number {
+  return awaited.get(client)?.count ?? 0;
+}
+
 type RunScript = (key: string, given: readonly string[]) => Promise<unknown>;
 
 function define(client: RedisClient, source: Source): RunScript {
