@@ -34,14 +34,16 @@ export function hasEnded({ host, pid, boot, namespace, started }: ProcessIdentit
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return true;
   }
-  return started !== '' && startOf(pid) !== started;
+  // Of a process that is hidden from this user (hidepid of /proc, ProtectProc of systemd), nothing is known.
+  const start = startOf(pid);
+  return started !== '' && start !== '' && start !== started;
 }
 
-/** '' for a process that does not exist, or is a zombie. */
+/** '' for a process that does not exist or is hidden, 'ended' for a zombie. */
 function startOf(pid: number): string {
   const stat = quietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return state === 'Z' ? '' : (fields[18] ?? '');
+  return state === 'Z' ? 'ended' : (fields[18] ?? '');
 }
 
 function quietly(read: () => string): string {
