@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
+
+function namesIn(file: string, name: RegExp): Set<string> {
+  return new Set([...readFileSync(file, 'utf8').matchAll(name)].map(([found]) => found));
+}
+
+test('the page of the configuration lists every variable that is read, and no other', () => {
+  const documented = namesIn('scripts/deploy/CONFIGURATION.md', /(?<=^\| (?:`[A-Z_]+`, )*`)[A-Z_]+(?=`)/gm);
+  const read = namesIn('src/config.ts', /(?<=')[A-Z]+(_[A-Z]+)*(?=')/g);
+  // Each secret has such a second name, which the page explains above the table.
+  read.delete('ADMIN_TOKEN_FILE');
+  // By the migration tool.
+  read.add('SOURCE_PASSWORD').add('SOURCE_PASSWORD_FILE');
+  expect([...documented].toSorted()).toEqual([...read].toSorted());
+});
