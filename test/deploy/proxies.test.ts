@@ -85,6 +85,7 @@ const proxies: readonly Proxy[] = [
         ['/etc/haproxy/profiles.example.com.pem', join(folder, 'both.pem')],
         ['10.0.0.1:8080', hostOf(one)],
         ['10.0.0.2:8080', hostOf(other)],
+        ...(process.getuid?.() === 0 ? [] : [[/user haproxy\n *group haproxy/, ''] as const]),
       ]);
       return await startServer({
         command: haproxy ?? '',
