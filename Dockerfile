@@ -21,7 +21,7 @@ RUN mkdir -m 0770 /data && ln -s /app/dist/scripts/profile-bridge.js /usr/local/
 USER 1000:0
 VOLUME /data
 EXPOSE 8080 8081
-HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=10s --timeout=3s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 8080}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # The image does not contain Redis: set REDIS_URL (see compose.yaml).
 ENTRYPOINT ["profile-bridge"]
 CMD ["serve"]

@@ -56,7 +56,7 @@ now() { date +%s%3N; }
 started=$(now)
 docker run --detach --name "$bridge" --network "$network" --publish 127.0.0.1::8080 \
   --read-only --tmpfs /tmp --volume /data --user 54321:0 --cap-drop ALL --security-opt no-new-privileges \
-  --env REDIS_URL=redis://redis:6379 local/profile-bridge >/dev/null
+  --health-interval 1s --env REDIS_URL=redis://redis:6379 --env PORT= local/profile-bridge >/dev/null
 url=http://$(docker port "$bridge" 8080/tcp)
 until curl --silent --fail "$url/readyz" >/dev/null; do
   [ $(($(now) - started)) -lt 30000 ] || fail 'not ready within 30 s'
@@ -79,8 +79,9 @@ expect 'an upload, on a read-only root file system' '"profilePictureUrl":"http:/
   "$(call acme -X PUT -F username=ada -F "profilePicture=@$work/picture.png")"
 expect 'the profile' '^\{"username":"ada",' "$(call acme)"
 expect 'a warning that PUBLIC_BASE_URL is not set' 'PUBLIC_BASE_URL is not set' "$(docker logs "$bridge" 2>&1)"
-expect 'the health check' '^0$' \
-  "$(docker exec "$bridge" node -e 'fetch("http://127.0.0.1:8080/livez").then(({ ok }) => console.log(ok ? 0 : 1))')"
+health() { docker inspect --format '{{.State.Health.Status}}' "$bridge"; }
+while [ "$(health)" = starting ]; do sleep 0.2; done
+expect 'the health check' '^healthy$' "$(health)"
 expect 'an arbitrary user without capabilities' '^54321 0 0000000000000000$' "$(docker exec "$bridge" node -p \
   'process.getuid() + " " + process.getgid() + " " + /CapEff:\t(\w+)/.exec(fs.readFileSync("/proc/self/status", "utf8"))[1]')"
 
