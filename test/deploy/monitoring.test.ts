@@ -29,6 +29,15 @@ test.each(['prometheus/rules.yaml', 'grafana-dashboard.json'])(
   },
 );
 
+test('a panel that shows a state does not show earlier ones beside it', () => {
+  const { panels } = JSON.parse(read('grafana-dashboard.json')) as {
+    panels: { title: string; type: string; targets: { instant?: boolean }[] }[];
+  };
+  const states = panels.filter(({ type }) => type === 'stat');
+  expect(states.map(({ title }) => title)).toContain('Phase');
+  for (const { targets } of states) expect(targets).toMatchObject([{ instant: true }]);
+});
+
 test('the operations guide explains every problem code and every alert', () => {
   const guide = read('README.md');
   for (const code of Object.keys(problemKinds())) expect(guide).toContain(`\`${code}\``);
