@@ -86,7 +86,7 @@ describe('a store that is full', () => {
 
   test('keeps no instance from starting, nor from ending in good order', async () => {
     const { redisUrl, keyPrefix } = bridge.config;
-    const instances = () => bridge.store.hkeys(cutoverKey(keyPrefix));
+    const instances = async () => (await bridge.store.hkeys(cutoverKey(keyPrefix))).toSorted();
     const before = await instances();
     await bridge.store.config('SET', 'maxmemory', '1mb');
     try {
