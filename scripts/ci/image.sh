@@ -33,7 +33,7 @@ if [ -n "${NODE_EXTRA_CA_CERTS:-}" ]; then
   environment+=(--change 'ENV NODE_EXTRA_CA_CERTS=/etc/ca.pem')
 fi
 import_image "$base" local/node:24 "${environment[@]}"
-copy_programs "$work/redis" redis-server redis-cli sh grep
+copy_programs "$work/redis" redis-server redis-cli sh
 import_image "$work/redis" local/redis:7 --change 'CMD ["redis-server"]'
 
 docker build --network host --build-arg NODE_IMAGE=local/node:24 --tag local/profile-bridge . >"$work/build.log" 2>&1 ||
