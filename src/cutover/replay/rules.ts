@@ -1,6 +1,6 @@
 /*
  * What is replayed when, and what follows from the legacy service's responses, as pure functions.
- * test/cutover/replay/schedules.test.ts explores schedules with errors at every point.
+ * test/cutover/replay/schedules explores schedules with errors at every point.
  */
 
 /** A change that waits to be replayed, as far as its order matters. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { exploreSchedules, type Scenario } from './schedules.ts';
+import { exploreSchedules, type Scenario } from './explore.ts';
 
 const two: Scenario = { users: { a: 'x', b: 'y' }, names: ['x', 'y', 't'], changes: 3, faults: 1 };
 const three: Scenario = { ...two, users: { a: 'x', b: 'y', c: 'z' }, names: ['x', 'y', 'z', 't'] };

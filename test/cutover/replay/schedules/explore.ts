@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { explore, Violation, type Explored } from '../../support/explore.ts';
+import { explore, Violation, type Explored } from '../../../support/explore.ts';
 import {
   nextAfter,
   sendable,
   type DeliveryOutcome,
   type WaitingChange,
-} from '../../../src/cutover/replay/rules.ts';
+} from '../../../../src/cutover/replay/rules.ts';
 
 /*
  * Explores every schedule of a replay: users who exchange names and a denylist that changes, while requests overtake
