@@ -4,12 +4,14 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import {
   contractDocument,
+  contractText,
   operationsOf,
   resolve,
   type MediaType,
   type Response,
 } from '../../src/contract/document.ts';
 import { createOperations, type OperationOptions } from '../../src/api/operations.ts';
+import { pictureTypeOf } from '../../src/media/store.ts';
 import { schemaFaults } from '../support/conformance.ts';
 
 const { components } = contractDocument();
@@ -94,6 +96,15 @@ describe('openapi.yaml', () => {
     for (const { schema, example } of Object.values(components.headers)) {
       if (example !== undefined) expect(schemaFaults(schema, example)).toEqual([]);
     }
+  });
+
+  test('has examples with IDs of requests and names of pictures in the form in which they are sent', () => {
+    const requestIds = contractText.match(/(?<=requestId: )[\da-f].*/g) ?? [];
+    expect(requestIds.length).toBeGreaterThan(10);
+    for (const id of requestIds) expect(id).toMatch(/^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/);
+    const pictures = contractText.match(/[\w-]+\.webp/g) ?? [];
+    expect(pictures.length).toBeGreaterThan(2);
+    for (const name of pictures) expect(pictureTypeOf(name)).toBe('image/webp');
   });
 
   test('is the source of the generated types', async () => {
