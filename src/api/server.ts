@@ -56,10 +56,10 @@ export async function listen(
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
     const { url = '' } = request;
-    const isTarget = url.startsWith('/') || url === '*' || URL.canParse(url);
-    const locals: TargetCheck = { targetFault: isTarget ? hostFault(request) : 'a target that is not a URL' };
-    (response as express.Response).locals = locals;
-    // In a target that is not a URL Express finds no path, and would answer with a page of its own.
+    const isTarget = url.startsWith('/') || url === '*' || (/^https?:/i.test(url) && URL.canParse(url));
+    const targetFault = isTarget ? hostFault(request) : 'a target that is neither a path nor an http URL';
+    (response as express.Response).locals = { targetFault } satisfies TargetCheck;
+    // In another target Express finds no path, and would answer with a page of its own.
     if (!isTarget) request.url = '*';
     app(request as express.Request, response as express.Response);
   };

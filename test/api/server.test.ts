@@ -177,13 +177,13 @@ describe('a raw connection', () => {
     expect(received).toContain('more than one Host header');
   });
 
-  test.each(['http://[/api/profile/', 'http://'])(
-    'with a target that is not a URL, %s, is refused with 400',
+  test.each(['http://[/api/profile/', 'http://', 'foo://a', 'ftp://a/api/profile/'])(
+    'with a target that is neither a path nor an http URL, %s, is refused with 400',
     async (target) => {
       const received = await exchange(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`);
       expect(received).toMatch(/^HTTP\/1\.1 400 /);
       expect(received).toMatch(/^content-type: application\/problem\+json/im);
-      expect(received).toContain('a target that is not a URL');
+      expect(received).toContain('a target that is neither a path nor an http URL');
     },
   );
 
