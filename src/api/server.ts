@@ -26,6 +26,9 @@ const lingerMs = 1000;
  */
 const inactivityTimeout = 60_000;
 
+/** With the response in progress, for which Node.js has no public name. */
+type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
+
 /** A port that cannot be opened; `message` is one line with the remedy. */
 export class PortError extends Error {
   readonly inUse: boolean;
@@ -63,15 +66,27 @@ export async function listen(
     if (!isTarget) request.url = '*';
     app(request as express.Request, response as express.Response);
   };
-  const server = createServer(
-    // Node's own answer to a request without a host has no body; the apps refuse it (TargetCheck).
-    { ...requestAndResponseOf(app, () => draining), requireHostHeader: false },
-    answer,
-  );
+  const classes = requestAndResponseOf(app, () => draining);
+  // Node's own answer to a request without a host has no body; the apps refuse it (TargetCheck).
+  const server = createServer({ ...classes, requireHostHeader: false }, answer);
   // Instead of Node's bare 417: an unknown expectation may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', answer);
   // 100 Continue is sent when the body is read: after authentication.
   server.on('checkContinue', answer);
+  // Like any other method that a path does not have; without a listener, Node.js closes the connection in silence.
+  server.on('connect', (request, socket: HttpSocket) => {
+    // Node.js lets go of this connection: none of its own time limits, and no shutdown, would end it.
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+    socket.on('error', () => {}).resume();
+    const { _httpMessage: inProgress } = socket;
+    // The client has pipelined it; only the response in progress is sent.
+    if (inProgress) return;
+    const response = new classes.ServerResponse(request);
+    response.assignSocket(socket);
+    response.shouldKeepAlive = false;
+    response.once('finish', () => socket.end());
+    answer(request, response);
+  });
   // Otherwise headers beyond the 2000th are dropped; their size is limited anyway (431).
   server.maxHeadersCount = 0;
   // A client that closes its side after its requests still gets its responses.
@@ -82,8 +97,8 @@ export async function listen(
   server.requestTimeout = 200_000;
   server.keepAliveTimeout = 65_000;
   server.timeout = timeout;
-  server.on('timeout', (socket: Socket & { _httpMessage?: ServerResponse | null }) => {
-    // The response in progress (Node has no public name for it): its handler may take longer.
+  server.on('timeout', (socket: HttpSocket) => {
+    // The handler of the response in progress may take longer.
     const { _httpMessage: response, writableLength } = socket;
     if (!response || writableLength > 0) socket.destroy();
   });

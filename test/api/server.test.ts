@@ -107,6 +107,19 @@ describe('a connection without activity', () => {
   });
 });
 
+test('a connection with CONNECT after a request that is not answered does not keep a server from stopping', async () => {
+  const server = await listen(
+    express().use(() => {}),
+    '127.0.0.1',
+    0,
+  );
+  const socket = connect(server.port, '127.0.0.1');
+  socket.on('error', () => {}).resume();
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\nCONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(socket, 'close');
+  await server.drain();
+});
+
 test('a port in use is one plain line with the remedy', async () => {
   const bridge = await startBridge();
   const port = Number(new URL(bridge.url).port);
@@ -186,6 +199,19 @@ describe('a raw connection', () => {
       expect(received).toContain('a target that is neither a path nor an http URL');
     },
   );
+
+  test('with CONNECT is answered as with any other method that nothing has', async () => {
+    const received = await exchange('CONNECT /api/profile/ HTTP/1.1\r\nHost: x\r\n\r\n', 'write');
+    expect(received).toMatch(/^HTTP\/1\.1 405 /);
+    expect(received).toMatch(/^allow: GET, HEAD, PUT, OPTIONS\r$/im);
+    expect(received).toMatch(/^deprecation: @\d+\r$/im);
+    expect(received).toMatch(/^connection: close\r$/im);
+    for (const target of ['proxy.example:443', '127.0.0.1:443']) {
+      const refused = await exchange(`CONNECT ${target} HTTP/1.1\r\nHost: x\r\n\r\n`, 'write');
+      expect(refused).toMatch(/^HTTP\/1\.1 400 /);
+      expect(refused).toMatch(/^content-type: application\/problem\+json/im);
+    }
+  });
 
   test('gets 100 Continue for credentials that are valid, and the refusal for others', async () => {
     const received = await exchange(
