@@ -87,6 +87,22 @@ describe('PUT profile', () => {
     });
   });
 
+  test.each(['.', '..'])(
+    'refuses the id %s, which a template would make a step to another folder',
+    async (id) => {
+      const organization = await bridge.newOrganization({
+        objectImageUrlTemplate: 'https://i.example/a/{datasourceId}/{objectDefinitionId}',
+      });
+      const player = await organization.player('u1');
+      for (const avatar of [reference(id), { ...reference('p1'), datasourceId: id }]) {
+        const answer = await player.request('PUT', '/api/profile/', {
+          json: { avatarObjectDefinitionId: avatar },
+        });
+        expect([answer.status, answer.body]).toMatchObject([422, { code: 'object-not-found' }]);
+      }
+    },
+  );
+
   test('null unsets a picture and an avatar', async () => {
     const organization = await bridge.newOrganization({ objectImageUrlTemplate: 'https://i.example/x' });
     const player = await organization.player('u1');

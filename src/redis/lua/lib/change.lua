@@ -17,12 +17,12 @@ do
   local listing
   if not tonumber(epoch) then epoch, listing, queued = string.match(epoch, '^(%d+) (%d*) (.*)$') end
   epoch = tonumber(epoch)
-  local found = redis.call('HMGET', settings_key(), 'epoch', 'index', 'n' .. index, 'template', 'ownership')
+  local found = redis.call('HMGET', settings_key(), 'epoch', 'index', 'n' .. index, 'ownership')
   local current = tonumber(found[1] or '0')
   if epoch < current then
     return redis.error_reply('OUTDATED the change was admitted under epoch ' .. epoch .. ', now it is ' .. current)
   end
-  settings = { index = found[2] or '0', template = found[4], needs_ownership = found[5] == '1' }
+  settings = { index = found[2] or '0', needs_ownership = found[4] == '1' }
   counts[index] = found[3]
   if queued then
     if listing ~= listing_now() then return unlisted() end

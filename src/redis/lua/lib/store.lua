@@ -79,6 +79,8 @@ local function url_of(reference, kept)
   local datasource, object = string.match(encoded, '^([^\n]*)\n([^\n]*)$')
   -- fsck reports a reference that is not two ids; who reads the profile must not fail for it.
   if not datasource then return nil end
+  -- As a segment of a path, dots lead to another folder, percent-encoded or not.
+  if string.find(datasource, '^%.%.?$') or string.find(object, '^%.%.?$') then return nil end
   return (string.gsub(template, '{(%a+)}', { datasourceId = datasource, objectDefinitionId = object }))
 end
 

@@ -32,9 +32,7 @@ end
 
 local function object_refused(field, becomes, reference)
   if becomes ~= 'reference' then return nil end
-  if not settings.template and redis.call('HEXISTS', objects_key(), reference) == 0 then
-    return { kind = 'object-not-found', field = field }
-  end
+  if not url_of(reference) then return { kind = 'object-not-found', field = field } end
   if settings.needs_ownership and redis.call('SISMEMBER', collection_key(user), reference) == 0 then
     return { kind = 'object-not-in-collection', field = field }
   end
