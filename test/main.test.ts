@@ -222,6 +222,21 @@ describe('the service with several workers', () => {
     expect(await counted()).toEqual([200, '6', '1', '0']);
   });
 
+  test('says nothing on standard error if a signal arrives while its workers start', async () => {
+    const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), DATA_DIR: newFolder(), WORKERS: '4' };
+    const child = spawnMain(env);
+    let said = '';
+    child.stderr?.on('data', (chunk) => (said += String(chunk)));
+    const closed = once(child, 'close');
+    // The workers are started right after this.
+    for (let logged = ''; !logged.includes('admin port open');) {
+      logged += String((await once(child.stdout ?? child, 'data'))[0]);
+    }
+    await sleep(20);
+    child.kill('SIGTERM');
+    expect([await closed, said]).toEqual([[0, null], '']);
+  });
+
   test('exits with 1 and the reason if the workers cannot start', async () => {
     const holder = await start({ DATA_DIR: newFolder() });
     const { port } = new URL(holder.url);
