@@ -1,16 +1,10 @@
 import { once } from 'node:events';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import type { MediaStore, PictureBytes } from '../media/store.ts';
+import type { MediaStore, OpenPicture } from '../media/store.ts';
 
 /** So much of a picture is in memory at a time, however slowly its client reads. */
 const partBytes = 256 * 1024;
-
-/** A picture, of which the first part has been read. */
-interface OpenPicture extends PictureBytes {
-  file: string;
-  entityTag: string;
-}
 
 /** RFC 9110 §13.1.2, by weak comparison. The entity tags of pictures contain no comma. */
 function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
@@ -31,8 +25,8 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
     const { file } = request.params;
     // One connection may have sent a hundred requests: a picture is read once the responses before it have been sent.
     if (response.socket === null) await once(response, 'socket');
-    const found = await store.read(file, { from: 0, most: partBytes });
-    if (found === undefined) {
+    const picture = await store.open(file, partBytes);
+    if (picture === undefined) {
       next();
       return;
     }
@@ -46,10 +40,14 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
       'Cross-Origin-Resource-Policy': 'cross-origin',
       'Content-Disposition': 'inline',
     });
-    // Express would send the picture again to clients with Cache-Control: no-cache, which fetch adds whenever a script
-    // sets If-None-Match.
-    if (holds(request.get('If-None-Match'), entityTag)) response.status(304).end();
-    else await sendBytes(request as Request, response.type(found.type), { file, entityTag, ...found }, store);
+    try {
+      // Express would send the picture again to clients with Cache-Control: no-cache, which fetch adds whenever a
+      // script sets If-None-Match.
+      if (holds(request.get('If-None-Match'), entityTag)) response.status(304).end();
+      else await sendBytes(request as Request, response.type(picture.type), picture, entityTag);
+    } finally {
+      await picture.close();
+    }
   };
 }
 
@@ -58,9 +56,9 @@ async function sendBytes(
   request: Request,
   response: Response,
   picture: OpenPicture,
-  store: MediaStore,
+  entityTag: string,
 ): Promise<void> {
-  const { entityTag, size } = picture;
+  const { size } = picture;
   const isCurrent = [undefined, entityTag].includes(request.get('If-Range'));
   const ranges = isCurrent && request.method === 'GET' ? request.range(size, { combine: true }) : undefined;
   const [range, ...others] = Array.isArray(ranges) && ranges.type === 'bytes' ? ranges : [];
@@ -79,19 +77,18 @@ async function sendBytes(
   }
   response.set('Content-Length', String(wanted.end + 1 - wanted.start));
   if (request.method === 'HEAD') response.end();
-  else await pipeline(partsOf(picture, wanted, store), response);
+  else await pipeline(partsOf(picture, wanted), response);
 }
 
 /** Its bytes, each part read only once the one before it has been sent. */
 async function* partsOf(
-  { file, bytes }: OpenPicture,
+  { bytes, readOn }: OpenPicture,
   { start, end }: { start: number; end: number },
-  store: MediaStore,
 ): AsyncGenerator<Buffer, void> {
   if (start < bytes.length) yield bytes.subarray(start, end + 1);
   for (let at = Math.max(start, bytes.length); at <= end; at += partBytes) {
-    const part = await store.read(file, { from: at, most: Math.min(partBytes, end + 1 - at) });
+    const part = await readOn(at, Math.min(partBytes, end + 1 - at));
     if (part === undefined) throw new Error('the picture was removed while it was being sent');
-    yield part.bytes;
+    yield part;
   }
 }

@@ -113,7 +113,7 @@ export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000) {
       hasWritten = true;
       note(true);
     },
-    read: (name, part) => noteFailure(unwatched.read(name, part)),
+    open: (name, most) => noteFailure(unwatched.open(name, most)),
     remove: (name) => noteFailure(unwatched.remove(name)),
   };
 

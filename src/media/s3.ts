@@ -72,6 +72,15 @@ export async function openBucket(
       timeout.abort();
     }
   };
+  const readPart = async (name: string, from: number, most: number) => {
+    const range = most < Infinity ? { Range: `bytes=${from}-${from + most - 1}` } : {};
+    return await run('read from', async (options) => {
+      const found = await s3.send(new GetObjectCommand({ ...objectOf(name), ...range }), options);
+      const bytes = Buffer.from((await found.Body?.transformToByteArray()) ?? []);
+      // Such as "bytes 0-99/1234".
+      return { size: Number(found.ContentRange?.split('/')[1] ?? bytes.length), bytes };
+    });
+  };
 
   const store: MediaStore = {
     save: async (name, bytes) => {
@@ -80,17 +89,12 @@ export async function openBucket(
       const object = new PutObjectCommand({ ...objectOf(name), Body: bytes, ContentType: type });
       await run('write to', (options) => s3.send(object, options));
     },
-    read: async (name, part) => {
+    open: async (name, most) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      const range = part && { Range: `bytes=${part.from}-${part.from + part.most - 1}` };
-      return await run('read from', async (options) => {
-        const found = await s3.send(new GetObjectCommand({ ...objectOf(name), ...range }), options);
-        const bytes = Buffer.from((await found.Body?.transformToByteArray()) ?? []);
-        // Such as "bytes 0-99/1234".
-        const size = Number(found.ContentRange?.split('/')[1] ?? bytes.length);
-        return { type, size, bytes };
-      });
+      const found = await readPart(name, 0, most);
+      const readOn = async (from: number, length: number) => (await readPart(name, from, length))?.bytes;
+      return found && { ...found, type, readOn, close: async () => {} };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { makeFolder } from '../lib/files/make-directory.ts';
 
 /** The four picture formats, by file extension, with their media types. */
-export const pictureTypes = {
+const pictureTypes = {
   jpg: 'image/jpeg',
   png: 'image/png',
   webp: 'image/webp',
@@ -13,7 +13,7 @@ export const pictureTypes = {
 } as const;
 
 export type PictureExtension = keyof typeof pictureTypes;
-export type PictureType = (typeof pictureTypes)[PictureExtension];
+type PictureType = (typeof pictureTypes)[PictureExtension];
 
 // 22 characters of base64url are the 16 random bytes of newPictureName.
 const ownName = /^[A-Za-z0-9_-]{22}\.(?<extension>jpg|png|webp|gif)$/;
@@ -32,29 +32,35 @@ export function pictureTypeOf(name: string): PictureType | undefined {
   return extension === undefined ? undefined : pictureTypes[extension as PictureExtension];
 }
 
-/** At most `most` bytes, from the byte `from` on. */
-interface Part {
-  from: number;
-  most: number;
-}
-
-/** A stored picture, or a part of it. */
-export interface PictureBytes {
+/** A stored picture, of which the first bytes have been read. `close` must follow. */
+export interface OpenPicture {
   type: PictureType;
   /** Of the whole picture. */
   size: number;
-  /** Those that were asked for. */
   bytes: Buffer;
+  /**
+   * At most `most` bytes, from the byte `from` on. A picture that was removed meanwhile can still be read from a folder;
+   * from a bucket it is undefined.
+   */
+  readOn: (from: number, most: number) => Promise<Buffer | undefined>;
+  close: () => Promise<void>;
 }
 
 /** Stores pictures. An unavailable store rejects with a MediaUnavailableError, within about 2.5 seconds. */
 export interface MediaStore {
   /** Saves the whole file durably, or nothing. A name not made by newPictureName is a TypeError. */
   save: (name: string, bytes: Buffer) => Promise<void>;
-  /** Reads a picture, or a part of it. Undefined for a name that is unknown or not made by newPictureName. */
-  read: (name: string, part?: Part) => Promise<PictureBytes | undefined>;
+  /** Reads at most `most` bytes. Undefined for a name that is unknown or not made by newPictureName. */
+  open: (name: string, most: number) => Promise<OpenPicture | undefined>;
   /** No error when the file is absent. */
   remove: (name: string) => Promise<void>;
+}
+
+/** Reads a whole picture; undefined where `open` is. */
+export async function readWhole(store: Pick<MediaStore, 'open'>, name: string) {
+  const picture = await store.open(name, Infinity);
+  await picture?.close();
+  return picture && { type: picture.type, bytes: picture.bytes };
 }
 
 /** The folder or bucket failed or did not respond. The message is one line for the operator. */
@@ -95,14 +101,14 @@ export async function openFolder(folder: string): Promise<MediaStore> {
       if (pictureTypeOf(name) === undefined) throw new TypeError('not the name of a picture');
       await reach('write to', writeWhole(folder, name, bytes));
     },
-    read: async (name, part) => {
+    open: async (name, most) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      const reading = readPart(path.join(folder, name), part).catch((error: unknown) => {
+      const opening = openFile(path.join(folder, name), most).catch((error: unknown) => {
         if (errorCode(error) === 'ENOENT') return undefined;
         throw error;
       });
-      const found = await reach('read from', reading);
+      const found = await reach('read from', opening);
       return found && { ...found, type };
     },
     remove: async (name) => {
@@ -153,19 +159,22 @@ async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<
   }
 }
 
-async function readPart(file: string, { from, most }: Part = { from: 0, most: Infinity }) {
+async function openFile(file: string, most: number) {
   const handle = await open(file, 'r');
   try {
     const { size } = await handle.stat();
-    const end = Math.min(from + most, size) - 1;
-    if (end < from) return { size, bytes: Buffer.alloc(0) };
-    // A single read may bring less than was asked for, as from a network file system.
-    const bytes = await buffer(
-      handle.createReadStream({ start: from, end, highWaterMark: end + 1 - from, autoClose: false }),
-    );
-    return { size, bytes };
-  } finally {
+    const readOn = async (from: number, length: number): Promise<Buffer> => {
+      const end = Math.min(from + length, size) - 1;
+      if (end < from) return Buffer.alloc(0);
+      // A single read may bring less than was asked for, as from a network file system.
+      return await buffer(
+        handle.createReadStream({ start: from, end, highWaterMark: end + 1 - from, autoClose: false }),
+      );
+    };
+    return { size, bytes: await readOn(0, most), readOn, close: () => handle.close() };
+  } catch (error) {
     await handle.close();
+    throw error;
   }
 }
 

@@ -24,10 +24,24 @@ const away = async () => Promise.reject(new MediaUnavailableError('away'));
 /** Where the reads of a large picture began. */
 const reads: number[] = [];
 const largeSize = 50_000_000;
-const readLarge: MediaStore['read'] = async (_name, { from, most } = { from: 0, most: largeSize }) => {
-  reads.push(from);
-  const bytes = Buffer.alloc(Math.min(most, largeSize - from));
-  return Promise.resolve({ bytes, size: largeSize, type: 'image/png' as const });
+const openLarge: MediaStore['open'] = async (_name, most) => {
+  const readOn = async (from: number, length: number): Promise<Buffer> => {
+    reads.push(from);
+    return Promise.resolve(Buffer.alloc(Math.min(length, largeSize - from)));
+  };
+  const close = async (): Promise<void> => Promise.resolve();
+  return { bytes: await readOn(0, most), size: largeSize, type: 'image/png' as const, readOn, close };
+};
+let openPictures = 0;
+const openCounted: MediaStore['open'] = async (file, most) => {
+  const picture = await store.open(file, most);
+  if (picture === undefined) return undefined;
+  openPictures++;
+  const close = async (): Promise<void> => {
+    openPictures--;
+    await picture.close();
+  };
+  return { ...picture, close };
 };
 const onError: ErrorRequestHandler = (error, _request, response, _next) => {
   response.status(error instanceof MediaUnavailableError ? 503 : 400).end();
@@ -39,8 +53,9 @@ beforeAll(async () => {
   await store.save(name, pixels);
   const app = express();
   app.get('/media/:file', serveMedia(store));
-  app.get('/away/:file', serveMedia({ ...store, read: away }));
-  app.get('/large/:file', serveMedia({ ...store, read: readLarge }));
+  app.get('/away/:file', serveMedia({ ...store, open: away }));
+  app.get('/counted/:file', serveMedia({ ...store, open: openCounted }));
+  app.get('/large/:file', serveMedia({ ...store, open: openLarge }));
   app.use((_request, response) => {
     response.status(404).send('problem');
   });
@@ -150,6 +165,27 @@ test('a client that does not read has a part of one picture in memory, however m
   await until(() => received > 4 * largeSize);
   expect(reads.filter((from) => from === 0)).toHaveLength(4);
   socket.destroy();
+});
+
+test('a picture that is removed while a client reads it is still sent in full', async () => {
+  const removed = newPictureName('png');
+  const bytes = randomBytes(20_000_000);
+  await store.save(removed, bytes);
+  const response = await fetch(`${base}/media/${removed}`);
+  await store.remove(removed);
+  expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
+});
+
+test('a picture is closed once it was sent, or its client has left', async () => {
+  const large = newPictureName('png');
+  await store.save(large, randomBytes(20_000_000));
+  await (await fetch(`${base}/counted/${large}`)).arrayBuffer();
+  await until(() => openPictures === 0);
+  const leaving = new AbortController();
+  await fetch(`${base}/counted/${large}`, { signal: leaving.signal });
+  expect(openPictures).toBe(1);
+  leaving.abort();
+  await until(() => openPictures === 0);
 });
 
 describe('a range of a picture', () => {

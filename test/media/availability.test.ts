@@ -64,7 +64,7 @@ describeWithS3('while the bucket is away', () => {
     const store = await createMediaStore(bucket(), { dataDir: folder, aws: s3Credentials });
     const { arePicturesAvailable, close } = watchMedia(store, log, 10);
     const until = async (available: boolean): Promise<void> => {
-      while (arePicturesAvailable() !== available) await store.read(newPictureName('png')).catch(() => {});
+      while (arePicturesAvailable() !== available) await store.open(newPictureName('png'), 1).catch(() => {});
     };
     await s3.stop();
     await until(false);

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { MediaUnavailableError, newPictureName } from '../../src/media/store.ts';
+import { MediaUnavailableError, newPictureName, readWhole } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
 
 let dataDir = '';
@@ -77,7 +77,7 @@ test('a folder that has vanished is reported when saving, and reads as empty', a
   const store = await open();
   await rm(path.join(dataDir, 'media'), { recursive: true });
   await expect(store.save(newPictureName('jpg'), Buffer.from('x'))).rejects.toThrow('ENOENT');
-  expect(await store.read(newPictureName('jpg'))).toBeUndefined();
+  expect(await readWhole(store, newPictureName('jpg'))).toBeUndefined();
 });
 
 test('a folder that cannot be written to is refused at start, in one line with the remedy', async () => {

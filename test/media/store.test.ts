@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
+import { MediaUnavailableError, newPictureName, readWhole, type MediaStore } from '../../src/media/store.ts';
 import { createMediaStore } from '../../src/media/open.ts';
 import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
 
@@ -22,7 +22,7 @@ async function open(url: string, credentials: object = s3Credentials): Promise<M
   const store = await patiently(() => openOnce(url, credentials));
   return {
     save: (name, bytes) => patiently(() => store.save(name, bytes)),
-    read: (name, part) => patiently(() => store.read(name, part)),
+    open: (name, most) => patiently(() => store.open(name, most)),
     remove: (name) => patiently(() => store.remove(name)),
   };
 }
@@ -106,7 +106,7 @@ function keepsPictures(openStore: () => Promise<MediaStore>): void {
     const name = newPictureName('webp');
     const bytes = Buffer.from(Array.from({ length: 1000 }, (__, n) => n % 256));
     await store.save(name, bytes);
-    const found = await store.read(name);
+    const found = await readWhole(store, name);
     expect(found?.type).toBe('image/webp');
     expect(found?.bytes.equals(bytes)).toBe(true);
   });
@@ -114,40 +114,42 @@ function keepsPictures(openStore: () => Promise<MediaStore>): void {
   test('stores a picture of many megabytes', async () => {
     const name = newPictureName('png');
     await store.save(name, Buffer.alloc(12_000_000, 'pixels'));
-    expect((await store.read(name))?.bytes.equals(Buffer.alloc(12_000_000, 'pixels'))).toBe(true);
+    expect((await readWhole(store, name))?.bytes.equals(Buffer.alloc(12_000_000, 'pixels'))).toBe(true);
   });
 
-  test('returns a part, with the size of the whole', async () => {
+  test('returns parts, with the size of the whole', async () => {
     const name = newPictureName('png');
     await store.save(name, Buffer.from('many pixels'));
-    const found = await store.read(name, { from: 5, most: 3 });
-    expect([found?.size, found?.bytes.toString()]).toEqual([11, 'pix']);
-    expect((await store.read(name, { from: 5, most: 100 }))?.bytes.toString()).toBe('pixels');
+    const picture = await store.open(name, 4);
+    expect([picture?.size, picture?.bytes.toString()]).toEqual([11, 'many']);
+    expect((await picture?.readOn(5, 3))?.toString()).toBe('pix');
+    expect((await picture?.readOn(5, 100))?.toString()).toBe('pixels');
+    await picture?.close();
   });
 
   test('accepts the same picture twice', async () => {
     const name = newPictureName('gif');
     await store.save(name, Buffer.from('same'));
     await store.save(name, Buffer.from('same'));
-    expect((await store.read(name))?.bytes.toString()).toBe('same');
+    expect((await readWhole(store, name))?.bytes.toString()).toBe('same');
   });
 
   test('finds nothing under an unknown name', async () => {
-    expect(await store.read(newPictureName('jpg'))).toBeUndefined();
+    expect(await readWhole(store, newPictureName('jpg'))).toBeUndefined();
   });
 
   test('removes a picture, and ignores one that is gone', async () => {
     const name = newPictureName('jpg');
     await store.save(name, Buffer.from('pixels'));
     await store.remove(name);
-    expect(await store.read(name)).toBeUndefined();
+    expect(await readWhole(store, name)).toBeUndefined();
     await store.remove(name);
   });
 
   test('saves, reads and removes nothing under a name of another form', async () => {
     for (const name of ['../escaped.jpg', '.env', '', `${'a'.repeat(22)}.svg`, `/${newPictureName('jpg')}`]) {
       await expect(store.save(name, Buffer.from('x'))).rejects.toThrow(TypeError);
-      expect(await store.read(name)).toBeUndefined();
+      expect(await readWhole(store, name)).toBeUndefined();
       await store.remove(name);
     }
   });
@@ -155,7 +157,9 @@ function keepsPictures(openStore: () => Promise<MediaStore>): void {
   test('stores many pictures at once', async () => {
     const names = Array.from({ length: 10 }, () => newPictureName('png'));
     await Promise.all(names.map(async (name) => store.save(name, Buffer.from(name))));
-    const found = await Promise.all(names.map(async (name) => (await store.read(name))?.bytes.toString()));
+    const found = await Promise.all(
+      names.map(async (name) => (await readWhole(store, name))?.bytes.toString()),
+    );
     expect(found).toEqual(names);
   });
 }
@@ -174,7 +178,7 @@ test('a bucket that stops responding fails every operation instead of hanging', 
     const store = await openOnce(`s3://pics?endpoint=http://127.0.0.1:${port}`);
     silent = true;
     const name = newPictureName('jpg');
-    const operations = [store.save(name, Buffer.from('x')), store.read(name), store.remove(name)];
+    const operations = [store.save(name, Buffer.from('x')), store.open(name, 1), store.remove(name)];
     for (const operation of operations) await expect(operation).rejects.toThrow(MediaUnavailableError);
   } finally {
     server.closeAllConnections();
@@ -199,7 +203,7 @@ test('a bucket keeps nothing in memory of a picture that was read', async () => 
     const { port } = server.address() as AddressInfo;
     const store = await openOnce(`s3://pics?endpoint=http://127.0.0.1:${port}`);
     const before = process.memoryUsage().arrayBuffers;
-    for (let reads = 0; reads < 50; reads++) await store.read(newPictureName('jpg'));
+    for (let reads = 0; reads < 50; reads++) await readWhole(store, newPictureName('jpg'));
     // What connections and streams still hold goes in the next turns of the event loop.
     for (let turns = 0; turns < 20; turns++) {
       collectGarbage();

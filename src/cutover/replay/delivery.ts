@@ -1,4 +1,4 @@
-import type { MediaStore } from '../../media/store.ts';
+import { readWhole, type MediaStore } from '../../media/store.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { bodyOf, readAnswer } from '../forward/content.ts';
@@ -31,7 +31,7 @@ export interface DeliveryOptions {
   keyPrefix: string;
   organizationHeader: string;
   legacy: Legacy;
-  media: Pick<MediaStore, 'read'>;
+  media: Pick<MediaStore, 'open'>;
   queue: Pick<ReplayQueue, 'readList'>;
 }
 
@@ -50,7 +50,7 @@ export function createDelivery(options: DeliveryOptions) {
         if (wanted === undefined) return 'nothing';
         const { picture } = wanted;
         if (!picture || !('file' in picture)) return { kind: 'put', change: wanted };
-        const found = await media.read(picture.file);
+        const found = await readWhole(media, picture.file);
         if (found === undefined) return 'picture-gone';
         const file = { name: picture.file, bytes: found.bytes, type: found.type };
         return { kind: 'put', change: wanted, file };

@@ -37,7 +37,7 @@ function replayEndless(
     queue,
     organizationHeader: 'x-platform-organization-id',
     legacy: { timeoutMs: 1000, send, close: () => Promise.resolve() },
-    media: { read: () => Promise.resolve(undefined) },
+    media: { open: () => Promise.resolve(undefined) },
     credentials: { open: () => 'key' },
     cutover: { id: 'one', mode: () => 'reverse' },
     log: createLog('error'),

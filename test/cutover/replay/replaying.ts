@@ -96,7 +96,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
         keyPrefix: prefix,
         organizationHeader: 'x-platform-organization-id',
         legacy: connection,
-        media: { read: () => Promise.resolve(undefined) },
+        media: { open: () => Promise.resolve(undefined) },
         queue,
         credentials: opening,
         cutover: { id, mode: () => 'reverse' },
