@@ -5,20 +5,13 @@ import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
 import express, { type Express } from 'express';
 import type { TargetCheck } from '../lib/hosts.ts';
 import { lastResponseOf } from './call.ts';
-import { refuseUnreadable } from './middleware/malformed-requests.ts';
+import { endSlowly, lingerMs, refuseUnreadable } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
 
 /** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
 const drainPause = 300;
 /** How long a draining server waits for requests in progress before it closes their connections, in ms. */
 const drainTimeout = 4000;
-
-/**
- * How long data is still read and discarded from a connection that must close because its client was refused before its
- * body had arrived, in ms. Closing with unread data would reset the connection, and the client, or a proxy in front of
- * it, could lose the response (RFC 9112 §9.6).
- */
-const lingerMs = 1000;
 
 /**
  * How long a client may leave a response unread, or its connection unused, before the connection is closed, in ms.
@@ -181,7 +174,9 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
     override writeHead(...head: [number]): this {
       // Checked as late as this, since draining may have begun after the request.
       if (isDraining() && !isFollowed(this)) this.shouldKeepAlive = false;
-      if (!this.req.complete) lingerBeforeClosing(this.req.socket);
+      const { complete, socket } = this.req;
+      // What Node.js calls if this is the last response of the connection.
+      if (!complete) socket.destroySoon = () => endSlowly(socket);
       return super.writeHead(...head);
     }
   }
@@ -196,16 +191,6 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
 function isFollowed({ req }: ServerResponse): boolean {
   const last = lastResponseOf(req.socket);
   return last !== undefined && last.req !== req;
-}
-
-/** If Node.js closes the connection after this response, the client can still read it; otherwise nothing changes. */
-function lingerBeforeClosing(socket: Socket): void {
-  // What Node.js calls after the last response of a connection.
-  socket.destroySoon = () => {
-    socket.end();
-    const timer = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once('close', () => clearTimeout(timer));
-  };
 }
 
 function adopt(prototype: object, from: object, app: Express): void {

@@ -6,13 +6,21 @@ import { ProblemError } from '../../contract/problems.ts';
 import { sendProblem } from '../respond.ts';
 import { hasCall } from '../call.ts';
 
-/** How long a client may take to read its refusal before its connection is closed, in ms. */
-const lingerMs = 1000;
+/** How long a connection that is closing stays open for its client to read the response, in ms. */
+export const lingerMs = 1000;
+
+/**
+ * Ends a connection, and reads and discards what the client still sends for a while. Closing with unread data would
+ * reset the connection, and the client, or a proxy in front of it, could lose the response (RFC 9112 §9.6).
+ */
+export function endSlowly(socket: Duplex): void {
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.end();
+}
 
 /**
  * Makes a server refuse what is not an HTTP request, or does not arrive in time, with a problem (RFC 9457) instead of
- * Node's bare status line. Complete requests that arrived earlier on the same connection are still answered; nothing
- * after them is read.
+ * Node's bare status line. The response in progress on the same connection is still sent; it is the last one.
  */
 export function refuseUnreadable(server: Server, baseUrl: string): void {
   const refused = new WeakSet<Duplex>();
@@ -30,7 +38,7 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
   });
 }
 
-/** Refuses a request without a valid Host header, saying what it has, and closes its connection. */
+/** Refuses a request without a valid target or Host header, saying what it has, and closes its connection. */
 export function refuseForTarget(fault: string, response: Response): void {
   response.shouldKeepAlive = false;
   sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
@@ -39,10 +47,7 @@ export function refuseForTarget(fault: string, response: Response): void {
 function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
   // The response in progress; Node has no public name for it.
   const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
-  const end = (): void => {
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-    socket.end();
-  };
+  const end = (): void => endSlowly(socket);
   if (response?.req.complete) {
     response.once('finish', end);
     response.shouldKeepAlive = false;
