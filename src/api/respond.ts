@@ -25,14 +25,11 @@ export function methodNotAllowed(methods: readonly string[]): ProblemError {
 /** Sends a handler's answer; synchronously unless it is made of lists. */
 export function sendAnswer(response: Response, answer: Answer): Promise<void> | undefined {
   if (answer instanceof ProblemError) sendProblem(response, answer);
-  else if (answer.kind === 'lists') return sendLists(response, answer.lists);
+  else if (answer.kind === 'lists')
+    return bytesOf(jsonParts(answer.lists)).then((bytes) => send(response, 200, json, bytes));
   else if (answer.kind === 'json') send(response, 200, json, JSON.stringify(answer.body));
   else sendNoContent(response);
   return undefined;
-}
-
-async function sendLists(response: Response, lists: Record<string, readonly unknown[]>): Promise<void> {
-  send(response, 200, json, await bytesOf(jsonParts(lists)));
 }
 
 /** The public address of the service, which links to it begin with; empty if it is unknown. */
