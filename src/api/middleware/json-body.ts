@@ -7,10 +7,21 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * Receives a JSON body of at most `limit` bytes, both as sent and decompressed, without parsing it. Throws an
- * `unsupported-media-type`, `payload-too-large` or `invalid-json` problem.
+ * `unsupported-media-type` problem, which names what the operation accepts, `payload-too-large` or `invalid-json`.
  */
-export async function receiveJson(request: Request, response: Response, limit: number): Promise<Buffer> {
-  requireJson(request);
+export async function receiveJson(
+  request: Request,
+  response: Response,
+  limit: number,
+  accepted = 'application/json',
+): Promise<Buffer> {
+  if (!hasBody(request)) {
+    throw new ProblemError('invalid-json', 'The request needs a JSON body and has none.');
+  }
+  const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
+  if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
+    throw new ProblemError('unsupported-media-type', `The body must be sent as ${accepted}, in UTF-8.`);
+  }
   return await receiveBody(request, response, { limit, unreadable: 'invalid-json' });
 }
 
@@ -31,14 +42,4 @@ export function invalidJson(reason: string): ProblemError {
 /** `invalid-body`, with the violations of the schema. */
 export function invalidBody(errors: BodyError[]): ProblemError {
   return new ProblemError('invalid-body', 'The body does not match the schema.', { errors });
-}
-
-function requireJson(request: Request): void {
-  if (!hasBody(request)) {
-    throw new ProblemError('invalid-json', 'The request needs a JSON body and has none.');
-  }
-  const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
-  if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
-    throw new ProblemError('unsupported-media-type', 'The body must be sent as application/json, in UTF-8.');
-  }
 }

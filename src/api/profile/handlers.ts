@@ -27,7 +27,8 @@ const maxJsonBytes = 64 * 1024;
 export const profileBody: BodyReader<ProfileBody> = {
   read: async (request, response) => {
     if (!isUpload(request)) {
-      return { change: toChange(parseJson(await receiveJson(request, response, maxJsonBytes))) };
+      const accepted = 'application/json or multipart/form-data';
+      return { change: toChange(parseJson(await receiveJson(request, response, maxJsonBytes, accepted))) };
     }
     const { file, fields } = await readUpload(request, response);
     return { change: fields === undefined ? {} : toChange(fields), file };

@@ -266,12 +266,13 @@ describe('bad input to PUT profile changes nothing', () => {
 
   test('another media type, or another charset', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
-    for (const type of ['text/plain', 'application/json; charset=utf-16']) {
+    for (const type of ['text/plain', 'image/png', 'application/json; charset=utf-16']) {
       const answer = await player.request('PUT', '/api/profile/', {
         body: '{}',
         headers: { 'content-type': type },
       });
       expect([answer.status, answer.body]).toMatchObject([415, { code: 'unsupported-media-type' }]);
+      expect(answer.text).toContain('application/json or multipart/form-data');
     }
   });
 
