@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
@@ -218,11 +219,12 @@ export function hasCall(response: Response): boolean {
   return (response as WithCall).call !== undefined;
 }
 
-/** The response to the last request of a connection that is still to be answered, and has arrived completely if it waits. */
-export function lastResponseOf(socket: Socket): Response | undefined {
-  const { calls } = socket as WithConnection;
-  const waiting = calls?.waiting.map(({ response }) => response).filter(({ req }) => req.complete) ?? [];
-  return waiting.at(-1) ?? [...(calls?.unsettled ?? [])].at(-1);
+/** Whether the client has pipelined further requests, which have arrived completely if they wait. */
+export function isFollowed({ req }: ServerResponse): boolean {
+  const { calls } = req.socket as WithConnection;
+  const waiting = calls?.waiting.map(({ response }) => response).filter((one) => one.req.complete) ?? [];
+  const last = waiting.at(-1) ?? [...(calls?.unsettled ?? [])].at(-1);
+  return last !== undefined && last.req !== req;
 }
 
 export function callOf(response: Response): Call {

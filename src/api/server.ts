@@ -4,8 +4,14 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 import type { TargetCheck } from '../lib/hosts.ts';
-import { lastResponseOf } from './call.ts';
-import { endSlowly, lingerMs, refuseUnreadable } from './middleware/malformed-requests.ts';
+import { isFollowed } from './call.ts';
+import {
+  endSlowly,
+  inProgress,
+  lingerMs,
+  refused,
+  refuseUnreadable,
+} from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
 
 /** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
@@ -18,9 +24,6 @@ const drainTimeout = 4000;
  * Node.js waits twice as long if a part of the response was sent.
  */
 const inactivityTimeout = 60_000;
-
-/** With the response in progress, for which Node.js has no public name. */
-type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
 /** A port that cannot be opened; `message` is one line with the remedy. */
 export class PortError extends Error {
@@ -67,13 +70,12 @@ export async function listen(
   // 100 Continue is sent when the body is read: after authentication.
   server.on('checkContinue', answer);
   // Like any other method that a path does not have; without a listener, Node.js closes the connection in silence.
-  server.on('connect', (request, socket: HttpSocket) => {
+  server.on('connect', (request, socket: Socket) => {
     // Node.js lets go of this connection: none of its own time limits, and no shutdown, would end it.
     setTimeout(() => socket.destroy(), lingerMs).unref();
     socket.on('error', () => {}).resume();
-    const { _httpMessage: inProgress } = socket;
-    // The client has pipelined it; only the response in progress is sent.
-    if (inProgress) return;
+    // It was pipelined: the requests before it are answered, if that takes no longer.
+    if (inProgress(socket)) return;
     const response = new classes.ServerResponse(request);
     response.assignSocket(socket);
     response.shouldKeepAlive = false;
@@ -90,10 +92,9 @@ export async function listen(
   server.requestTimeout = 200_000;
   server.keepAliveTimeout = 65_000;
   server.timeout = timeout;
-  server.on('timeout', (socket: HttpSocket) => {
+  server.on('timeout', (socket: Socket) => {
     // The handler of the response in progress may take longer.
-    const { _httpMessage: response, writableLength } = socket;
-    if (!response || writableLength > 0) socket.destroy();
+    if (!inProgress(socket) || socket.writableLength > 0) socket.destroy();
   });
 
   server.listen({ host, port, backlog: 1024 });
@@ -172,9 +173,9 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeRequest extends IncomingMessage {}
   class BridgeResponse extends ServerResponse {
     override writeHead(...head: [number]): this {
-      // Checked as late as this, since draining may have begun after the request.
-      if (isDraining() && !isFollowed(this)) this.shouldKeepAlive = false;
       const { complete, socket } = this.req;
+      // Checked as late as this, since draining may have begun after the request.
+      if ((isDraining() || refused.has(socket)) && !isFollowed(this)) this.shouldKeepAlive = false;
       // What Node.js calls if this is the last response of the connection.
       if (!complete) socket.destroySoon = () => endSlowly(socket);
       return super.writeHead(...head);
@@ -185,12 +186,6 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   app.request = BridgeRequest.prototype as unknown as typeof app.request;
   app.response = BridgeResponse.prototype as unknown as typeof app.response;
   return { IncomingMessage: BridgeRequest, ServerResponse: BridgeResponse };
-}
-
-/** Whether its client has pipelined further requests, whose responses come after this one. */
-function isFollowed({ req }: ServerResponse): boolean {
-  const last = lastResponseOf(req.socket);
-  return last !== undefined && last.req !== req;
 }
 
 function adopt(prototype: object, from: object, app: Express): void {

@@ -9,6 +9,12 @@ import { hasCall } from '../call.ts';
 /** How long a connection that is closing stays open for its client to read the response, in ms. */
 export const lingerMs = 1000;
 
+/** The response in progress on a connection, for which Node.js has no public name. */
+export function inProgress(socket: Duplex): Response | null | undefined {
+  const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
+  return response;
+}
+
 /**
  * Ends a connection, and reads and discards what the client still sends for a while. Closing with unread data would
  * reset the connection, and the client, or a proxy in front of it, could lose the response (RFC 9112 §9.6).
@@ -18,12 +24,15 @@ export function endSlowly(socket: Duplex): void {
   socket.end();
 }
 
+/** Connections on which something was refused, after which nothing more is read. */
+export const refused = new WeakSet<Duplex>();
+
 /**
  * Makes a server refuse what is not an HTTP request, or does not arrive in time, with a problem (RFC 9457) instead of
- * Node's bare status line. The response in progress on the same connection is still sent; it is the last one.
+ * Node's bare status line. Complete requests that arrived earlier on the same connection are answered instead; nothing
+ * after them is read.
  */
 export function refuseUnreadable(server: Server, baseUrl: string): void {
-  const refused = new WeakSet<Duplex>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
@@ -44,18 +53,23 @@ export function refuseForTarget(fault: string, response: Response): void {
   sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
 }
 
+/** Ends a connection after the responses to all requests that have arrived completely. */
+function endAfter(response: Response, socket: Duplex): void {
+  response.once('finish', () => {
+    const next = inProgress(socket);
+    if (next?.req.complete) endAfter(next, socket);
+    else endSlowly(socket);
+  });
+}
+
 function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
-  // The response in progress; Node has no public name for it.
-  const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
-  const end = (): void => endSlowly(socket);
+  const response = inProgress(socket);
   if (response?.req.complete) {
-    response.once('finish', end);
-    response.shouldKeepAlive = false;
+    endAfter(response, socket);
   } else if (response?.headersSent) {
     socket.destroy();
   } else if (response && hasCall(response)) {
-    response.once('finish', end);
-    response.shouldKeepAlive = false;
+    endAfter(response, socket);
     sendProblem(response, problem);
   } else {
     const requestId = randomUUID();
@@ -72,7 +86,7 @@ function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
       `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
         `${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
     );
-    end();
+    endSlowly(socket);
   }
 }
 

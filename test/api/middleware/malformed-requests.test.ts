@@ -34,6 +34,11 @@ async function answersTo(text: string, socket = dial()): Promise<string> {
   return all;
 }
 
+function put(body: string): string {
+  const head = `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: application/json\r\n`;
+  return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+}
+
 function parse(answer: string) {
   const [head = '', body = ''] = answer.split('\r\n\r\n');
   const [status, ...lines] = head.split('\r\n');
@@ -146,12 +151,29 @@ describe('bytes that are not a request', () => {
 
 describe('a connection with an earlier request', () => {
   test('gets that answer, and no other', async () => {
-    const answers = await answersTo(
-      `PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}Content-Type: application/json\r\n` +
-        'Content-Length: 2\r\n\r\n{}what is this?\r\n\r\n',
-    );
+    const answers = await answersTo(`${put('{}')}what is this?\r\n\r\n`);
     expect(answers).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(answers).toMatch(/^connection: close\r$/im);
     expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  });
+
+  test.each([
+    ['changes', (name: string) => put(`{"username":"${name}"}`)],
+    ['reads', () => `GET /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}\r\n`],
+  ])('gets the answers to all complete requests, of %s', async (_what, request) => {
+    const requests = Array.from({ length: 150 }, (_, index) => request(`name-${index}`));
+    const answers = await answersTo(`${requests.join('')}what is this?\r\n\r\n`);
+    expect(answers.match(/HTTP\/1\.1 200 /g)).toHaveLength(150);
+    expect(answers.match(/^connection: .*$/gim)?.indexOf('Connection: close')).toBe(149);
+    expect(answers).not.toContain('HTTP/1.1 400');
+  });
+
+  test('gets no answer to one that has not arrived completely', async () => {
+    const answers = await answersTo(
+      `${put('{}')}PUT /api/profile/ HTTP/1.1\r\nHost: x\r\n${credentials}` +
+        'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n',
+    );
+    expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
   });
 
   test('gets a problem with the headers of the contract if its body is malformed', async () => {
