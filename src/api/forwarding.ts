@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
@@ -191,18 +190,15 @@ async function relay(
 }
 
 async function untilDrained(response: Response): Promise<void> {
-  const settled = new AbortController();
-  const { signal } = settled;
-  const late = setTimeout(() => response.destroy(), stallTimeout);
-  try {
-    await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]);
-  } catch {
-    // A broken connection is noticed by the next write.
-  } finally {
-    clearTimeout(late);
-    // Otherwise each wait would leave a listener behind.
-    settled.abort();
-  }
+  await new Promise<void>((resolve) => {
+    const settle = (): void => {
+      clearTimeout(late);
+      response.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    const late = setTimeout(() => response.destroy(), stallTimeout);
+    response.on('drain', settle).on('close', settle);
+  });
 }
 
 /**
