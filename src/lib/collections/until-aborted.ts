@@ -24,16 +24,10 @@ export async function unlessAborted<Value>(
   signal: AbortSignal | undefined,
 ): Promise<Value | undefined> {
   if (signal === undefined) return await promise;
-  let onAbort = (): void => {};
-  // A promise for the signal would keep every value alive that was ever raced against it.
-  const aborted = new Promise<undefined>((resolve) => {
-    onAbort = () => resolve(undefined);
+  return await new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(undefined);
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort);
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
