@@ -222,8 +222,8 @@ export function hasCall(response: Response): boolean {
 /** Whether the client has pipelined further requests, which have arrived completely if they wait. */
 export function isFollowed({ req }: ServerResponse): boolean {
   const { calls } = req.socket as WithConnection;
-  const waiting = calls?.waiting.map(({ response }) => response).filter((one) => one.req.complete) ?? [];
-  const last = waiting.at(-1) ?? [...(calls?.unsettled ?? [])].at(-1);
+  const waiting = calls?.waiting.findLast(({ response }) => response.req.complete);
+  const last = waiting?.response ?? [...(calls?.unsettled ?? [])].at(-1);
   return last !== undefined && last.req !== req;
 }
 
