@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import sharp, { type Sharp } from 'sharp';
-import { pictureTypes, type PictureExtension, type PictureType } from './store.ts';
+import type { PictureExtension } from './store.ts';
 
 export type DecodedPicture =
-  | { kind: 'picture'; bytes: Buffer; type: PictureType; extension: PictureExtension }
+  | { kind: 'picture'; bytes: Buffer; extension: PictureExtension }
   /** By its bytes neither JPEG, PNG, WebP nor GIF. */
   | { kind: 'unsupported' }
   /** One of the four, but it does not decode or is too large; `reason` continues the words "The picture". */
@@ -91,7 +91,7 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
       .resize({ width: maxSide, height: maxSide, fit: 'inside', withoutEnlargement: true });
     // Without any of sharp's keep… calls, profiles and metadata are dropped.
     const encoded = await encoders[extension](pixels).toBuffer();
-    return { kind: 'picture', bytes: encoded, type: pictureTypes[extension], extension };
+    return { kind: 'picture', bytes: encoded, extension };
   } catch (error) {
     return { kind: 'invalid', reason: reasonFor(error) };
   }

@@ -26,7 +26,6 @@ describe('an uploaded file', () => {
     'of type %s keeps its type and extension',
     async (format) => {
       const result = await decoded(await halves().toFormat(format).toBuffer());
-      expect(result.type).toBe(`image/${format}`);
       expect(result.extension).toBe(format === 'jpeg' ? 'jpg' : format);
       expect(await sharp(result.bytes).metadata()).toMatchObject({ format, width: 60, height: 40 });
     },
@@ -89,7 +88,7 @@ describe('an uploaded file', () => {
     const photo = await halves().jpeg().toBuffer();
     const scan = photo.indexOf(Buffer.from([0xff, 0xda]));
     photo[scan + 2 + photo.readUInt16BE(scan + 2) - 2] = 0;
-    expect((await decoded(photo)).type).toBe('image/jpeg');
+    expect((await decoded(photo)).extension).toBe('jpg');
   });
 
   test('of exactly 5 MiB is accepted', async () => {
@@ -105,7 +104,7 @@ describe('the size of a picture', () => {
   const tooLarge = { kind: 'invalid', reason: 'has more than 40,000,000 pixels' };
 
   test('may be 40,000,000 pixels, and not one row more', async () => {
-    expect((await decoded(blackPng(8000, 5000))).type).toBe('image/png');
+    expect((await decoded(blackPng(8000, 5000))).extension).toBe('png');
     expect(await decodePicture(blackPng(8000, 5001))).toEqual(tooLarge);
   });
 
@@ -116,19 +115,19 @@ describe('the size of a picture', () => {
   });
 
   test('may be 65,535 pixels on a side, and not one more: wide rows take memory many times their size', async () => {
-    expect((await decoded(blackPng(65_535, 2))).type).toBe('image/png');
+    expect((await decoded(blackPng(65_535, 2))).extension).toBe('png');
     const tooLong = { kind: 'invalid', reason: 'has a side of more than 65,535 pixels' };
     expect(await decodePicture(blackPng(65_536, 2))).toEqual(tooLong);
     expect(await decodePicture(blackPng(1, 40_000_000))).toEqual(tooLong);
   });
 
   test('includes all frames of an animation', async () => {
-    expect((await decoded(gifOfFrames(400, 400, 250))).type).toBe('image/gif');
+    expect((await decoded(gifOfFrames(400, 400, 250))).extension).toBe('gif');
     expect(await decodePicture(gifOfFrames(400, 400, 251))).toEqual(tooLarge);
   });
 
   test('may take 500 scans, and not one more: each goes over all pixels, and no time limit ends them', async () => {
-    expect((await decoded(jpegOfScans(500))).type).toBe('image/jpeg');
+    expect((await decoded(jpegOfScans(500))).extension).toBe('jpg');
     expect(await decodePicture(jpegOfScans(501))).toEqual({
       kind: 'invalid',
       reason: 'has more than 500 progressive scans',
