@@ -2,6 +2,7 @@ import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Request, Response } from 'express';
 import { ProblemError, type ProblemCode } from '../../contract/problems.ts';
+import { isCompressed } from './load-shedding.ts';
 
 /** The least bytes of a body per period (ms): an eighth of what a connection of 256 kbit/s carries. */
 const slowest = { bytes: 40_000, periodMs: 10_000 };
@@ -145,24 +146,19 @@ async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
   }
 }
 
+const decoders = new Map<string, () => Transform>([
+  ['gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+]);
+
 /** What decompresses a body (RFC 9110 §8.4); undefined if it is sent as it is. Throws a 415 for other codings. */
 function decoderOf({ headers }: Request): Transform | undefined {
-  switch (headers['content-encoding']?.toLowerCase()) {
-    case undefined:
-    case 'identity':
-      return undefined;
-    case 'gzip':
-      return createGunzip();
-    case 'deflate':
-      return createInflate();
-    case 'br':
-      return createBrotliDecompress();
-    default:
-      throw new ProblemError(
-        'unsupported-media-type',
-        'The Content-Encoding is not supported: send gzip, deflate, br or none.',
-      );
-  }
+  if (!isCompressed(headers)) return undefined;
+  const create = decoders.get(headers['content-encoding']?.toLowerCase() ?? '');
+  if (create !== undefined) return create();
+  const detail = 'The Content-Encoding is not supported: send gzip, deflate, br or none.';
+  throw new ProblemError('unsupported-media-type', detail);
 }
 
 const incomplete = 'ended before its announced length';
