@@ -23,7 +23,7 @@ const gauges = {
   ],
   failed_adoptions: ['Users with a change that the legacy service accepted and that could not be adopted.'],
   gaps: ['Changes that may be missing in Redis until the next clean verify, by reason.', 'reason'],
-  legacy_pictures: ['Users whose picture is where the legacy service shows it, as counted some minutes ago.'],
+  legacy_pictures: ['Users whose picture is at its legacy URL, as counted some minutes ago.'],
   backlog_entries: ['Changes that wait for their replay to the legacy service.'],
   backlog_age_seconds: ['How long the oldest of them has been waiting; 0 where none does.'],
   set_aside_entries: [

@@ -24,7 +24,7 @@ export function explainError(error: unknown): AdminProblem | undefined {
     return {
       status: 503,
       title: 'The ledger cannot be read',
-      detail: 'Redis does not answer, or too slowly. Calls are still counted, in memory.',
+      detail: 'Redis does not answer, or answers too slowly. Calls are still counted, in memory.',
       remedy: 'Check Redis (REDIS_URL). The bridge reconnects by itself and needs no restart.',
       headers: { 'Retry-After': '5' },
     };

@@ -126,7 +126,7 @@ async function copy(
 }
 
 function describeCopied({ copied, failed }: Copied): string {
-  return `${counted(copied, 'picture')} copied; not to be copied, and left with their URLs: ${number(failed)}.`;
+  return `${counted(copied, 'picture')} copied; not copied, and left with their legacy URLs: ${number(failed)}.`;
 }
 
 function describePruned({ pruned, assessment: { pruning } }: Applied): string {

@@ -75,7 +75,7 @@ async function forgetRehearsal(
 /** Throws unless the operator confirms at the terminal or with --yes. */
 async function confirm({ ask }: CliEnvironment, { yes }: ForgetChoice, question: string): Promise<void> {
   if (yes === true) return;
-  if (ask === undefined) throw new UsageError('there is no terminal to confirm at: add --yes');
+  if (ask === undefined) throw new UsageError('there is no terminal to ask on: add --yes');
   if (!/^y(?:es)?$/i.test((await ask(`${question} [y/N] `)).trim()))
     throw new MigrationError('nothing was forgotten');
 }

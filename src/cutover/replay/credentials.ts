@@ -47,7 +47,7 @@ export async function openReplayCredentials(
       return {
         kind: 'unable',
         reason:
-          'REPLAY_SECRET differs from that of the other instances: set the same one, or, to change it, the one before as REPLAY_SECRET_PREVIOUS',
+          'REPLAY_SECRET differs from that of the other instances: set the same one; to change the secret, set the previous one as REPLAY_SECRET_PREVIOUS, too',
       };
     }
     await store.hset(stored, 'check', fingerprint(current));

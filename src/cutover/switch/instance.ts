@@ -271,7 +271,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   function requireAuthority(): void {
     if (knowsAuthority) return;
     throw unavailable(
-      'Another service has the data now, which this instance does not know. Sending the request again is safe.',
+      'Another service has the data now, and this instance does not know its address. Sending the request again is safe.',
     );
   }
 }

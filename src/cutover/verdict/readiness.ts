@@ -97,7 +97,7 @@ function* obstaclesOf({ id, kind, silentMs, legacy, replay }: Instance, to: Mode
   if (silentMs > silence) {
     yield {
       code: 'instance-silent',
-      reason: `instance ${id} has not been heard of for ${Math.round(silentMs / 1000)} s`,
+      reason: `instance ${id} has not been heard from for ${Math.round(silentMs / 1000)} s`,
       remedy: `restart or stop it; if it has certainly ended, add --assume-stopped ${id}`,
     };
   }
@@ -175,7 +175,7 @@ function* inDoubt(count: number): Generator<Finding> {
   yield {
     code: 'unsettled',
     reason: `${counted(count, 'forwarded change')} may not have reached Redis`,
-    remedy: `wait for the next calls of these users, or, as for a denylist, once three times LEGACY_TIMEOUT has passed, ${applyAndVerify}`,
+    remedy: `wait for the next calls of these users; otherwise, and for a denylist, wait three times LEGACY_TIMEOUT, then ${applyAndVerify}`,
   };
 }
 
@@ -252,18 +252,18 @@ function* warningsFor(
   if (isTaking && lostNames > 0) {
     yield {
       code: 'lost-names',
-      reason: `${counted(lostNames, 'user')} lost a username to another one, which the legacy service shows for both`,
+      reason: `${counted(lostNames, 'user')} lost a username to another user, and the legacy service shows it for both`,
       remedy:
-        'let names be compared as the legacy service does (org set --username-comparison), or change one of them there',
+        'compare names as the legacy service does (org set --username-comparison), or rename one of the users there',
     };
   }
   const pictures = legacyPictures?.count ?? 0;
   if (pictures > 0 && authorityOf(to) === 'redis') {
     yield {
       code: 'legacy-pictures',
-      reason: `${counted(pictures, 'user')} still ${pictures === 1 ? 'has' : 'have'} a picture where the legacy service shows it`,
+      reason: `${counted(pictures, 'user')} still ${pictures === 1 ? 'has' : 'have'} a picture at its legacy URL`,
       remedy:
-        'copy them by migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
+        'copy them with migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
     };
   }
   const isForward = authorityOf(state.mode) === 'legacy' && to !== 'shadow';

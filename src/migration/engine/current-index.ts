@@ -25,7 +25,7 @@ export async function withCurrentIndex<Reply extends readonly [string, ...unknow
 export async function waitForNames(deadline: number, organizationId: string): Promise<void> {
   if (Date.now() > deadline) {
     throw new MigrationError(
-      `names of organization ${JSON.stringify(organizationId)} are held by another operation (admin org set, or a denylist overwrite): wait for its end, then run the same command again`,
+      `names of organization ${JSON.stringify(organizationId)} are held by another operation (admin org set, or a denylist overwrite): wait until that has ended, then run the same command again`,
     );
   }
   await sleep(pause);

@@ -165,20 +165,20 @@ function unreachable({ display }: RedisAddress, cause: unknown): Error {
 }
 
 const remedies: [RegExp, remedy: string][] = [
-  [/is loading/, 'wait until it has'],
+  [/is loading/, 'wait until that is done'],
   [/NOPERM/, 'give the user the permissions that src/redis/README.md lists under "Permissions"'],
   [/max number of clients/, 'raise its maxclients, or end other clients'],
   [/cluster support disabled/, 'it is not a node of a cluster: write redis:// or rediss://'],
   [/unknown command 'sentinel'/, 'it is not a sentinel: write redis:// or rediss://'],
   [/ECONNRESET/, 'start it, or write rediss:// if it speaks TLS'],
-  [/No such master/, "let REDIS_URL end with the master's name that its sentinels know"],
+  [/No such master/, "end REDIS_URL with the master's name, as its sentinels know it"],
   [/WRONGPASS|NOAUTH|ERR AUTH/, 'correct the user or password in REDIS_URL'],
   [
     /SELF_SIGNED_CERT|UNABLE_TO_(VERIFY|GET)/,
     'set REDIS_CA_FILE to the certificate of the authority that signed the one of the server',
   ],
   [/CERT_HAS_EXPIRED/, "renew the server's certificate"],
-  [/CERT_ALTNAME_INVALID/, 'let REDIS_URL name the host that the certificate was issued for'],
+  [/CERT_ALTNAME_INVALID/, 'name the host in REDIS_URL as the certificate does'],
   [/alert certificate required|alert number 116/i, 'set REDIS_CERT_FILE and REDIS_KEY_FILE'],
   [/alert number 4[2-8]/i, 'set REDIS_CERT_FILE to a certificate that the server accepts'],
   [

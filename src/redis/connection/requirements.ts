@@ -21,7 +21,7 @@ export function checkRequirements(
   if (fact('role') === 'slave') {
     if (expected.cluster)
       return `${where} is no master any more: wait for the failover to end, then try again`;
-    return `${where} is a read-only replica: let REDIS_URL point to its master (${fact('master_host')}:${fact('master_port')})`;
+    return `${where} is a read-only replica: set REDIS_URL to its master (${fact('master_host')}:${fact('master_port')})`;
   }
   const valkey = fact('valkey_version');
   const version = valkey ?? fact('redis_version') ?? 'unknown';

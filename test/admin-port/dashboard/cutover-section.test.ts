@@ -55,7 +55,7 @@ test('the page names users whose change could not be adopted, and counts picture
     { mode: 'mirror', since: at('2026-03-03T10:30Z') },
   ]);
   expect(text).toContain('Changes in doubt 1 may not have reached Redis');
-  expect(text).toContain('Pictures to copy 1,204 shown by the legacy service');
+  expect(text).toContain('Pictures to copy 1,204 at their legacy URLs');
   expect(text).toContain(
     '1 user whose change could not be brought over u3 of acme the legacy service did not show the profile',
   );

@@ -88,7 +88,7 @@ test('without a terminal nothing is forgotten unless --yes is given', async () =
   for (const what of [['--run', 'first'], ['--rehearsal']]) {
     expect(await tool.json('forget', ...what)).toMatchObject({
       exitCode: 2,
-      err: 'error: there is no terminal to confirm at: add --yes\n',
+      err: 'error: there is no terminal to ask on: add --yes\n',
     });
   }
   expect(await tool.json('forget', '--run', 'first', '--yes')).toMatchObject({

@@ -226,7 +226,7 @@ describe('a store that is away', () => {
     const loading = await startRedis(slow, folder);
     opened.push(loading.stop);
     await expect(connectRedis(loading.url, { startTimeout: 200 })).rejects.toThrow(
-      /cannot be used \(it is loading its data\): wait until it has$/,
+      /cannot be used \(it is loading its data\): wait until that is done$/,
     );
     expect(await (await open(loading.url, { startTimeout: 60_000 })).dbsize()).toBe(1000);
   });
@@ -299,7 +299,7 @@ describe('a store that the bridge cannot use', () => {
     const { port } = await startSentinel((await redis()).port);
     await expect(
       connectRedis(`redis+sentinel://127.0.0.1:${port}/nobody`, { startTimeout: 300 }),
-    ).rejects.toThrow(/cannot be used \(.*No such master.*\): let REDIS_URL end with the master's name/);
+    ).rejects.toThrow(/cannot be used \(.*No such master.*\): end REDIS_URL with the master's name/);
   });
 
   test('because it is no sentinel is refused, naming the right URL', async () => {

@@ -36,6 +36,6 @@ test.each([
 
 test('a replica is refused; in a cluster it is one that a failover has just made', () => {
   const replica = info({ ...good, role: 'slave', master_host: 'm', master_port: '1' });
-  expect(checkRequirements(replica, 'h', expected)).toMatch(/let REDIS_URL point to its master \(m:1\)$/);
+  expect(checkRequirements(replica, 'h', expected)).toMatch(/set REDIS_URL to its master \(m:1\)$/);
   expect(checkRequirements(replica, 'h', { ...expected, cluster: true })).toMatch(/try again$/);
 });

@@ -87,7 +87,7 @@ function figures(evidence: Evidence): Html {
         state.mode !== 'shadow' &&
         count('Changes in doubt', Math.max(unsettled, failedAdoptions), 'may not have reached Redis')
       }
-      ${legacyPictures && count('Pictures to copy', legacyPictures.count, 'shown by the legacy service')}
+      ${legacyPictures && count('Pictures to copy', legacyPictures.count, 'at their legacy URLs')}
     </dl>
     ${failures(evidence)} ${comesFirst && differencesOverTime(evidence)} ${differencesByField(evidence)}`;
 }

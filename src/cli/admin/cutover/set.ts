@@ -246,7 +246,7 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
     case 'busy':
       return problem(`a switch to ${outcome.to} is under way: wait until it has ended`);
     case 'changed':
-      return problem(`the mode has changed to ${outcome.mode} meanwhile: look at it again`);
+      return problem(`the mode has changed to ${outcome.mode} meanwhile: see ${adminCommand} cutover show`);
     case 'interrupted':
       return { kind: 'interrupted', message: `interrupted: the mode is ${from} as before` };
     case 'withdrawn': {
@@ -254,7 +254,7 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
       const who =
         missing.length === 0
           ? ''
-          : ` (no response from ${missing.join(', ')} within ${hold} s: look at it, or allow more time by --hold)`;
+          : ` (no response from ${missing.join(', ')} within ${hold} s: look at it, or allow more time with --hold)`;
       return problem(`withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`, {
         json: { switched: false, from, to, reasons, missing },
       });

@@ -65,7 +65,7 @@ export function pictureLines({ state, legacyPictures }: Evidence): string[] {
   if (legacyPictures === undefined) return [];
   const { count, at } = legacyPictures;
   const minutes = Math.max(0, Math.round((state.now - at) / 60_000));
-  return [`Pictures where the legacy service shows them: ${number(count)} (counted ${minutes} min ago)`];
+  return [`Pictures at their legacy URLs: ${number(count)} (counted ${minutes} min ago)`];
 }
 
 export function comparisonLines(evidence: Evidence): string[] {

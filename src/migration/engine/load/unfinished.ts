@@ -26,7 +26,7 @@ export async function beginLoad(context: LockedContext, { id, base }: Organizati
   await store.srem(unfinished, id);
   if (outcome === 'exists') return await reportLost(context, id);
   throw new MigrationError(
-    `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait for its end, finish it by its own apply, or roll it back by profile-bridge migrate forget --run ${owner}`,
+    `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait until it has ended, finish it with its own apply, or roll it back with profile-bridge migrate forget --run ${owner}`,
   );
 }
 

@@ -82,10 +82,10 @@ const byteOrderMark = Buffer.from('\uFEFF');
 function checkStart({ name }: DataFile, start: Buffer): void {
   if (isUtf16(start))
     throw new SourceError(
-      `${name} is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8`,
+      `${name} is UTF-16: convert it to UTF-8 first, such as with iconv -f UTF-16 -t UTF-8`,
     );
   if (start[0] === 0x1f && start[1] === 0x8b)
-    throw new SourceError(`${name} is compressed by gzip: decompress it, or let its name end in .ndjson.gz`);
+    throw new SourceError(`${name} is compressed by gzip: decompress it, or end its name in .ndjson.gz`);
 }
 
 /** Whether text begins with UTF-16's byte order mark, or has a zero in every other byte as ASCII then does. */

@@ -8,7 +8,7 @@ import type { DataFile } from './file.ts';
 import { createProjection, type Pointers } from './pointers.ts';
 
 const openingBrace = 123;
-const oneObjectPerLine = 'write one object per line, such as by jq -c';
+const oneObjectPerLine = 'write one object per line, such as with jq -c';
 const cutShort = 'is cut short: the file ends in the middle of this line';
 
 /**

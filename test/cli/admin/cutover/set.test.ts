@@ -175,7 +175,7 @@ describe('cutover set', () => {
     const admission = admitAtOnce(one);
     const { code, err } = await run('set mirror --hold 1');
     expect(code).toBe(1);
-    const who = `${one.id} within 1 s: look at it, or allow more time by --hold`;
+    const who = `${one.id} within 1 s: look at it, or allow more time with --hold`;
     expect(err).toMatch(new RegExp(`withdrawn, the mode is shadow as before: .*${who}`));
     admission.release();
     const { mode, underWay, epoch } = await readCutover(store, prefix);
@@ -204,7 +204,7 @@ describe('cutover set', () => {
     await registerElsewhere('web-9', 60_000);
     expect(await run('set mirror --force')).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/instance web-9 has not been heard of for \d+ s/),
+      err: expect.stringMatching(/instance web-9 has not been heard from for \d+ s/),
     });
     expect(await run('set mirror --assume-stopped web-9 --assume-stopped web-8')).toMatchObject({
       code: 1,

@@ -37,10 +37,8 @@ test('status names users whose change could not be adopted, and counts pictures 
   expect(named).toHaveLength(5);
   expect(named[0]).toMatch(/: the mode was switched before \(2025-03-01T00:00:00Z\)$/);
   expect(out).toContain('Changes in doubt: 1; could not be brought over: 7\n');
-  expect(out).toContain('Pictures where the legacy service shows them: 1,204 (counted 3 min ago)\n');
-  expect(out).toContain(
-    'warning: 1,204 users still have a picture where the legacy service shows it: copy them',
-  );
+  expect(out).toContain('Pictures at their legacy URLs: 1,204 (counted 3 min ago)\n');
+  expect(out).toContain('warning: 1,204 users still have a picture at its legacy URL: copy them');
   expect(code).toBe(0);
 });
 

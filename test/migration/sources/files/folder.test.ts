@@ -150,7 +150,7 @@ describe('an NDJSON file', () => {
   });
 
   test('that is one JSON value over several lines is refused as such', async () => {
-    const begun = '1! begins a value of several lines: write one object per line, such as by jq -c .[]';
+    const begun = '1! begins a value of several lines: write one object per line, such as with jq -c .[]';
     await put('profiles.ndjson', JSON.stringify([{ organizationId: 'acme', userId: 'u1' }], null, 2));
     expect((await profiles())[0]).toBe(begun);
     await put('profiles.ndjson', `[${line('u1')},\n${line('u2')}]\n`);
@@ -169,7 +169,7 @@ describe('an NDJSON file', () => {
     );
     expect(await profiles()).toEqual([
       '1 u',
-      '2! is a JSON array: write one object per line, such as by jq -c .[]',
+      '2! is a JSON array: write one object per line, such as with jq -c .[]',
       '3! is not a JSON object',
       '4! is not a JSON object',
       expect.stringMatching(/^5! is not valid JSON/),
@@ -306,7 +306,7 @@ describe('an NDJSON file', () => {
       for (const bytes of [little, Buffer.from(little).swap16()]) {
         await put('profiles.ndjson', bytes);
         expect(await messageOf(() => profiles())).toBe(
-          'SourceError: profiles.ndjson is UTF-16: convert it to UTF-8 first, such as by iconv -f UTF-16 -t UTF-8',
+          'SourceError: profiles.ndjson is UTF-16: convert it to UTF-8 first, such as with iconv -f UTF-16 -t UTF-8',
         );
       }
     }
@@ -336,7 +336,7 @@ describe('an NDJSON file', () => {
     await rm(join(folder, 'profiles.ndjson.gz'));
     await put('profiles.ndjson', zipped);
     expect(await messageOf(() => profiles())).toBe(
-      'SourceError: profiles.ndjson is compressed by gzip: decompress it, or let its name end in .ndjson.gz',
+      'SourceError: profiles.ndjson is compressed by gzip: decompress it, or end its name in .ndjson.gz',
     );
   });
 
@@ -386,7 +386,7 @@ describe('an NDJSON file', () => {
     ).toEqual([
       { organizationId: 'acme', userId: 'u1' },
       'userId is missing',
-      'is a JSON array: write one object per line, such as by jq -c .[]',
+      'is a JSON array: write one object per line, such as with jq -c .[]',
       'organizationId must be text',
     ]);
   });
