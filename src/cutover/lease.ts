@@ -36,7 +36,7 @@ export function keepLease(store: RedisClient, key: string, holder: string, sentA
   return {
     /** Whether it is certainly held now; to be checked immediately before each request. */
     isHeld: (): boolean => performance.now() < heldUntil,
-    /** Renews it no more. */
+    /** Stops renewing it. */
     stop,
     /** Lets another holder take it at once. */
     release: async (): Promise<void> => {

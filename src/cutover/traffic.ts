@@ -107,7 +107,7 @@ export function createTraffic(options: TrafficOptions) {
       return async ({ kind }) => {
         const { organizationId } = credentials;
         if (kind === 'left-behind') findings.gap(organizationId, 'unmarked-change', 0);
-        // It may take effect in mirror. By keys that are unknown here, anybody could make up organizations with gaps.
+        // It may take effect in mirror. Not with an unknown key: anybody could make up organizations with gaps.
         if (kind === 'unknown' && found?.kind === 'known')
           findings.gap(organizationId, 'unmarked-change', outcomeDelay(legacy));
       };

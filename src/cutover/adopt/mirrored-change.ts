@@ -81,7 +81,7 @@ export async function forwardChange(
   return { ...response, body: readAhead(body) };
 }
 
-/** A body that is read as it comes, whoever waits for its parts: the change that it answers has not ended before. */
+/** A body that is read as it comes, even if its reader is slow: a change has not ended before its response has. */
 function readAhead(body: AsyncIterable<Buffer>): Readable {
   const ahead = Readable.from(body, { objectMode: false, highWaterMark: maxResponseBytes });
   // Its reader notices an error; without one, nobody need.

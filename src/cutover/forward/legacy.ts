@@ -33,7 +33,7 @@ const connections = 128;
 const bodiless = new Set([204, 304]);
 const lengthHeader = new Set(['content-length']);
 
-/** How often the timeout the parts of a body may be waited for, all in all. */
+/** The parts of a body may be waited for this many times the timeout, all in all. */
 const maxWaits = 6;
 
 /** `baseUrl` may include a path prefix; `timeoutMs` bounds the time to the response's headers, and each pause after. */
@@ -72,7 +72,7 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
       const status = response.statusCode;
       if (!bodiless.has(status))
         return { status, headers, body: inTime(response.body, maxWaits * timeoutMs) };
-      // Undici, as other clients, takes a length that is announced and never comes for a broken connection.
+      // A length that is announced and never comes is a broken connection to undici, and would be to clients.
       response.body.resume();
       return { status, headers: without(headers, lengthHeader), body: Readable.from([]) };
     } finally {

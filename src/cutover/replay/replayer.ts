@@ -72,7 +72,7 @@ export function startReplayer(options: ReplayerOptions) {
 
   /**
    * Replays until nothing waits, the lease is lost, the mode is another one, or this instance keeps failing where another
-   * one may not, as without a way to the legacy service.
+   * might not, such as if it cannot reach the legacy service.
    */
   async function replayUnder(lease: Lease): Promise<void> {
     throttle.takeOver();

@@ -89,7 +89,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     since: (): number => position.since,
     /**
      * The mode for a read that begins now. A promise only after a pause of this process, or if it has to be refused with
-     * `store-unavailable`: while a switch is under way and the store has not been heard of for a while, or if the
+     * `store-unavailable`: while a switch is under way and the store has not been heard from for a while, or if the
      * authority is a legacy service that this process does not know.
      */
     readMode: (): Mode | Promise<Mode> =>
@@ -107,7 +107,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     },
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
-     * acknowledged. Asks the store only if it has not been heard of for a while.
+     * acknowledged. Asks the store only if it has not been heard from for a while.
      */
     isLeftBehind: async (of: Pick<Admission, 'mode' | 'epoch'>): Promise<boolean> => {
       if (isOutOfTouch()) await catchUp();
@@ -231,8 +231,8 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   }
 
   /**
-   * Whether this process was paused, and has not learned the mode since: a switch may have been made without it. Not for
-   * long, since while the store is away, what was last known of the mode holds.
+   * Whether this process was paused, and has not learned the mode since: a switch may have been made without it. False
+   * in any case after a while: without the store, what was last known of the mode holds.
    */
   function wasPaused(): boolean {
     const now = performance.now();

@@ -110,9 +110,9 @@ export function openIssues(path?: string) {
     counts: () => counts,
     /** The first few of each kind. */
     examples: (): readonly Issue[] => examples,
-    /** Closes the report, flushed to the disk. One without issues is what it was before. */
+    /** Closes the report, flushed to the disk. If there were no issues, the file is left as it was before. */
     close: (): void => file?.close(),
-    /** The same at the end of the work: one without issues is empty. */
+    /** The same at the end of the work: if there were no issues, the file is empty. */
     complete: (): void => {
       file?.write('');
       file?.close();
@@ -133,7 +133,7 @@ export class MigrationError extends Error {
   override readonly name: string = 'MigrationError';
 }
 
-/** One that another attempt meets again. */
+/** One that another attempt would meet again. */
 export class FinalError extends MigrationError {}
 
 /** A mistake in what was asked for, found before anything was done. */

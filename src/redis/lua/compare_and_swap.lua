@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- @key any
--- Replaces the text of a key, unless it holds another one than expected; also where Redis is full, or no lock could be
--- given back then.
+-- Replaces the text of a key, unless it holds another one than expected. Works also where Redis is full: otherwise no
+-- lock could be given back then.
 --
 -- KEYS[1]  the key
 --

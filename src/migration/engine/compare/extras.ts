@@ -28,7 +28,7 @@ export type Extras = ReturnType<typeof createExtras>;
 const [inSource, inRedis] = ['a', 'b'];
 const lookedUpAtOnce = 500;
 
-/** A search for what the scope leaves out of Redis, which may have been brought there by the run. */
+/** Finds what Redis has and the source has not, within the scope; `run` may have brought it there. */
 export function createExtras(
   context: MigrationContext,
   { entities, organizationId: only }: Scope,

@@ -19,7 +19,7 @@ export function createRowSender(send: (organization: Organization, rows: string)
   const sendRowsOf = (organization: Organization): void => {
     const own = waiting.get(organization);
     if (own === undefined) return;
-    // What waits for the answer must not hold the rows: it would cost more to collect than all else.
+    // What waits for the answer must not hold the rows: collecting them that late would cost more than all the rest.
     const { rows, length } = own;
     waiting.delete(organization);
     allWaiting -= length;

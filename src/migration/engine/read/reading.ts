@@ -119,7 +119,7 @@ export async function readSource(
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
       const rows = before + read;
-      // What waits for the records to be accepted must not hold them: it would cost more to collect than all else.
+      // What waits for acceptance must not hold the records: collecting them that late would cost more than the rest.
       const { progress: share } = batch;
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
       await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));

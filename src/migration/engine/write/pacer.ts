@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Pacer {
   /**
-   * Resolves when this many more may be written, undefined for at once; also where the signal comes. Several calls
-   * resolve in the order in which they were made.
+   * Resolves when this many more may be written, or the signal comes; undefined if they may be written at once.
+   * Several calls resolve in the order in which they were made.
    */
   wait: (count: number) => Promise<void> | undefined;
 }

@@ -20,7 +20,7 @@ if latest and tonumber(latest) >= tonumber(number) then return 'already' end
 -- For as long as the counts: the same batch may be sent again after an outage of any length.
 redis.call('SET', done, number, 'EX', kept_seconds)
 
--- What an outside hand has left would end the script halfway, and the batch would count as recorded: a key of another
+-- What another program has left would end the script halfway, and the batch would count as recorded: a key of another
 -- type is removed, and a field that is not a number counts as absent.
 local function remove_unless(key, wanted)
   local found = redis.call('TYPE', key).ok

@@ -9,7 +9,7 @@
 -- A switch works also where Redis is full: that may be why the operator goes back.
 --
 -- A switch that its tool does not renew in time is withdrawn by whoever comes next. An instance that has not been heard
--- of for `silent_after` has stopped trusting what it knew of a switch under way (readLease in protocol.ts is shorter).
+-- from for `silent_after` no longer trusts what it knew of a switch under way (readLease in protocol.ts is shorter).
 local silent_after = 4000
 
 local function cutover_state()

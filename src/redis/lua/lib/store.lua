@@ -54,7 +54,7 @@ local function whole_number(text)
   return #text < 10 and string.find(text, '^%d+$') and tonumber(text) or nil
 end
 
--- The epoch that the last switch has raised here (lib/change.lua), for what its operator changes.
+-- The epoch that the last switch has raised here (lib/change.lua).
 local function epoch_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 
 -- The caller that an API key identifies (domain/caller.ts); nil if the key is unknown, revoked or expired, which
