@@ -67,7 +67,7 @@ function forMachines({ organizationId, kind, detail, isRepaired }: Fault) {
   return { organizationId, kind, detail, repaired: isRepaired };
 }
 
-/** A value that an outside hand has left can be of any length: --json has it whole. */
+/** A value that another program has left can be of any length: --json has it whole. */
 const longValue = /"([^"]{600})[^"]+"/g;
 
 function forPeople({ organizationId, kind, detail, isRepaired }: Fault): string {

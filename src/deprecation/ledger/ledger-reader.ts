@@ -74,7 +74,7 @@ export async function readLedger(
   return content;
 }
 
-/** The keys in the ledger's list, and those of calls that are not in it because an outside hand has removed it. */
+/** The keys in the ledger's list, and those of calls that are not in it because another program has removed it. */
 async function readKeys(
   store: RedisClient,
   base: string,

@@ -125,7 +125,7 @@ async function usernameOf({ store, base }: Rebuild, userId: string): Promise<str
   return (await store.hget(profileKey(base, userId), 'u')) ?? '';
 }
 
-/** How many names the next generation has, counted in its own buckets: an outside hand may have removed some. */
+/** How many names the next generation has, counted in its own buckets: another program may have removed some. */
 async function countNames(rebuild: Rebuild): Promise<number> {
   const { store, base, next } = rebuild;
   const buckets = Number(await store.hget(settingsKey(base), `n${next}`));
