@@ -5,11 +5,11 @@ import { done, type AdminContext, type Report } from './context.ts';
 import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
-/** `admin audit`: who changed the denylist. */
+/** `admin audit`: who changed the denylist, repaired data or switched the mode. */
 export function addAudit(program: AdminCommand): void {
   program
     .command('audit')
-    .description('list changes of the denylist and the renames they caused, oldest first')
+    .description('list denylist changes, renames by bans, repairs by fsck and mode switches, oldest first')
     .requiredOption(...organizationOption)
     .examples('audit --org acme', 'audit --org acme --json')
     .runs(showAudit);

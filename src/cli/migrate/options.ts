@@ -8,7 +8,7 @@ import { entityNames, isEntity, type Entity } from '../../migration/records/reco
 export function addSourceOptions(command: Command): Command {
   return (
     command
-      .requiredOption('--source <place>', 'a folder, one file, or the URL of a PostgreSQL or MySQL database')
+      .requiredOption('--source <place>', 'a folder, a file, or a PostgreSQL, MySQL or MariaDB database URL')
       .option('--mapping <file>', 'YAML file that maps the source to records; required for databases')
       .option(
         '--entities <list>',
@@ -24,7 +24,7 @@ export function addSourceOptions(command: Command): Command {
       .addOption(runOption())
       .option('--json', 'print JSON, for machines')
       // More at once would hold Redis for longer than other requests should wait.
-      .option('--batch <rows>', 'records per call to Redis (default: 500)', wholeNumber(1, 2000))
+      .option('--batch <records>', 'records per call to Redis (default: 500)', wholeNumber(1, 2000))
       .option('--concurrency <calls>', 'calls to Redis in progress at once (default: 4)', wholeNumber(1, 64))
       .option('--report <file>', 'write every problem and warning to this file, as NDJSON')
   );

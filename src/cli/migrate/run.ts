@@ -140,7 +140,7 @@ function createProgram(tool: Shell, onExit: (code: number) => void): Command {
     'forget --rehearsal --yes',
   ])
     .addOption(runOption('the run to forget: an unfinished load is rolled back, other records stay'))
-    .option('--rehearsal', 'delete all keys that begin with KEY_PREFIX; refused if a service has used it')
+    .option('--rehearsal', "delete all keys under KEY_PREFIX, if that is not the default nor a service's")
     .option('--yes', 'do not ask, for scripts')
     .option('--json', 'print JSON, for machines')
     .action(toAction(forget));
