@@ -37,7 +37,7 @@ export const migrateRecords = script<[...under: Under, entity: PlainEntity, rows
 );
 
 export const migrateRename = script<
-  [...under: Under, kind: 'record' | 'chain' | 'cycle', rows: string],
+  [...under: Under, kind: 'record' | 'make', rows: string],
   [GenerationRefusal] | ['recorded'] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
 >('migration/rename');
 

@@ -56,7 +56,7 @@ describe('a migration script', () => {
       migrateRecords(store, base, epoch, '', claim, 'collections', '[["ada","d\\no"]]'),
     profiles: (epoch, claim) => migrateProfiles(store, base, epoch, '0', claim, profile, 1, '', '', 0),
     denylist: (epoch, claim) => migrateDenylist(store, base, epoch, '0', claim, '[["root","root"]]', '', 0),
-    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, 'chain', names),
+    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, 'make', names),
     prune: (epoch, claim) =>
       migratePrune(store, base, epoch, '0', claim, 'profiles', '[["bob","",""]]', '', 0),
     pictures: (epoch, claim) =>

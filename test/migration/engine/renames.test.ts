@@ -145,6 +145,23 @@ describe('renames that depend on each other', () => {
     expect(await namesOf(tool.prefix, 2)).toEqual(['name-1', 'name-0']);
   });
 
+  test('to one name, recorded by two runs, give it to one user and leave the other the old one', async () => {
+    const tool = createTool();
+    const source = writeSource({ profiles: users(3, (at) => at) });
+    await tool.json('apply', '--source', source, '--run', 'r');
+    const pending = { u0: ['name-0', 'other'], u1: ['name-1', 'name-0'], u2: ['name-2', 'name-0'] };
+    for (const [user, names] of Object.entries(pending))
+      await store.hset(`${tool.prefix}{acme}:renames`, user, JSON.stringify(names));
+    await claimFor(tool.prefix);
+    expect(await completeRenames(contextFor(tool.prefix), ['acme'])).toBe(0);
+    const [, ...names] = await namesOf(tool.prefix, 3);
+    expect([
+      ['name-1', 'name-0'],
+      ['name-0', 'name-2'],
+    ]).toContainEqual(names);
+    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+  });
+
   test('leave out users who have chosen another name through the bridge meanwhile', async () => {
     const bridge = await startBridge({ keyPrefix: freshPrefix() });
     try {

@@ -48,7 +48,7 @@ export async function completeRenames(
     for (const { steps, isCycle } of chains) {
       for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
         if (signal.aborted) break;
-        await sendRenames(context, organization, isCycle ? 'cycle' : 'chain', batch);
+        await sendRenames(context, organization, 'make', batch);
         done += batch.length;
         progress.advance('renaming users', batch.length, done / renames.length);
       }
@@ -73,7 +73,7 @@ export async function countPendingRenames(
 async function sendRenames(
   { store, organizations, epoch, claim }: MigrationContext,
   organization: Organization,
-  kind: 'record' | 'chain' | 'cycle',
+  kind: 'record' | 'make',
   renames: readonly Rename[],
 ): Promise<void> {
   await withCurrentIndex({ organizations, organization }, async () => {

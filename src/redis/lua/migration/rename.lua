@@ -9,8 +9,8 @@
 -- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
 --                         by now, or is gone; or another run has made it), taken (somebody else has the new name)
 
--- record | chain | cycle: in a cycle the first user takes the old name of the last one; JSON, an array for each rename:
--- user, old name, its normalized name, new name, its normalized name; '' for none.
+-- record | make; JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; ''
+-- for none.
 local kind, rows = ARGV[2], cjson.decode(ARGV[3])
 local refused = names_refused()
 if refused then return { refused } end
@@ -31,12 +31,16 @@ local function is_recorded(user, from, to)
   return names[1] == from and names[2] == to
 end
 
-local is_whole = kind == 'cycle'
-for _, row in ipairs(rows) do
+-- In a cycle, each user takes the old name of the one before, the first that of the last. It begins with that name free;
+-- in any other case no name is free before its user has another.
+local is_cycle = true
+for position, row in ipairs(rows) do
   if row[4] ~= '' and is_staged(row[5]) then return { 'frozen' } end
-  is_whole = is_whole and is_recorded(row[1], row[2], row[4]) and has_name(row[1], row[2], row[3])
+  local before = rows[position == 1 and #rows or position - 1]
+  is_cycle = is_cycle and row[5] ~= '' and row[5] == before[3]
+    and is_recorded(row[1], row[2], row[4]) and has_name(row[1], row[2], row[3])
 end
-if is_whole then release(index, rows[#rows][3]) end
+if is_cycle then release(index, rows[#rows][3]) end
 
 local function rename(user, from, normalized_from, to, normalized_to)
   local profile = profile_key(user)
