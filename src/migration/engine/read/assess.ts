@@ -5,7 +5,7 @@ import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
 import { profileKey } from '../../../redis/keys.ts';
-import type { Entity, RecordOf } from '../../records/records.ts';
+import type { Entity } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
@@ -72,17 +72,15 @@ export async function assessSource(
     for (const [position, item] of compared.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
-      const { outcome, holder, previous, isDenied } = result;
-      reportResult(context, entity, items[position] ?? item, isDenied === true);
-      if (isSettled(outcome) && !isRepeated) {
-        tallies.add(entity, record.organizationId, outcome);
-        const isFound = entity === 'profiles' && outcome === 'unchanged';
-        if (isFound && (record as RecordOf['profiles']).username !== undefined)
-          item.organization.namesFound += 1;
+      const { outcome } = result;
+      reportResult(context, entity, items[position] ?? item, result.isDenied === true);
+      if (!isSettled(outcome) || isRepeated) {
+        spool.add({ seq, entity, where: placeOf(item), isRepeated, record, ...result });
         continue;
       }
-      const where = placeOf(item);
-      spool.add({ seq, entity, where, outcome, holder, previous, isRepeated, isDenied, record });
+      tallies.add(entity, record.organizationId, outcome);
+      const hasName = entity === 'profiles' && subjectOf(record).username !== undefined;
+      if (hasName && outcome === 'unchanged') item.organization.namesFound += 1;
     }
   };
   const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {
