@@ -9,7 +9,7 @@ import {
 import type { Scope } from '../sources/scope.ts';
 import { SourceError } from '../sources/source.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { assessSource } from './read/assess.ts';
+import { assessSource, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { FinalError, problems } from './issues.ts';
@@ -66,47 +66,20 @@ async function applyLocked(
   choice: ApplyChoice,
   last: RoundState | undefined,
 ) {
-  const { signal, issues, progress, lock } = context;
-  const { run, source } = chosen;
-  if (last === undefined && choice.isNextRound === true) {
-    throw new FinalError(
-      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
-    );
-  }
-  const { round, isResumed } = nextRound(chosen, choice, last);
-  const isFull = round.since === undefined;
-  const scope: Scope = {
-    ...chosen.scope,
-    since: round.since,
-    size: sizeFor(chosen.scope.size, choice.rate),
-  };
-  const isPruning = choice.prune === true && isFull;
-  const afterwards = isFull ? choice.afterwards : undefined;
-
-  const keeper = createRoundKeeper(context, round, source.version);
-  const pacer = createPacer(choice.rate, signal);
-  const earlier = await runOrganizations(context, run);
-  for (const id of earlier) await context.organizations.find(id);
-  // Before their records are read: an apply that was paused cannot change what was found.
-  await claimAll(context);
-  const recorded = await countPendingRenames(context, earlier);
-  let pendingRenames = await completeRenames(context, earlier);
-  const completedRenames = recorded - pendingRenames;
-  if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
-  const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
+  const attempt = await beginRound(chosen, context, choice, last);
+  const { scope, load, keeper, isResumed, isFull, isPruning, afterwards, recorded, uncompleted } = attempt;
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
-    progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
-    const assessment = await assessSource(scope, context, run, {
+    context.progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
+    const assessment = await assessSource(scope, context, chosen.run, {
       ...choice,
       prune: isPruning,
       load,
       onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
-    const { pruning } = assessment;
-    let pruned: Pruned | undefined;
     const startedAt = Date.now();
-    const outcome = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
+    const { kind, pruned, pendingRenames = uncompleted } = await endRound(context, assessment, attempt);
+    return {
       /** No records were written where it was refused: for their problems, or for what a prune would remove. */
       kind,
       /** Whether it went on with a round that was broken off. */
@@ -116,54 +89,102 @@ async function applyLocked(
       assessment,
       pruned,
       /** Renames that an earlier attempt had left on record, and this one made. */
-      completedRenames,
+      completedRenames: recorded - uncompleted,
       /** Renames on record that are still to be made. */
       pendingRenames,
       /** How long this process wrote, after reading, in ms. */
       writingMs: Date.now() - startedAt,
-    });
-    if (signal.aborted) {
-      await load.flush();
-      await keeper.now();
-      return outcome('interrupted');
-    }
-    const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
-    if (isRefused || pruning?.refusal !== undefined) {
-      await countPlanned(context, assessment);
-      await keeper.drain();
-      await rollBack(context);
-      if (last !== undefined) await lock.save({ ...last, loaded: undefined });
-      return outcome(isRefused ? 'refused' : 'prune-refused');
-    }
-
-    await claimAll(context);
-    // Who takes the run over from now on finds all organizations that this writes into.
-    await keeper.begin();
-    await load.finish();
-    progress.next();
-    pendingRenames = await makeRenames(context, assessment.renames);
-    await writeEntries(context, assessment, keeper, pacer, scope);
-    if (!signal.aborted && pruning !== undefined) {
-      progress.next();
-      pruned = await prune(context, pruning);
-    }
-    if (!signal.aborted && afterwards !== undefined) {
-      progress.next();
-      await afterwards(scope, context);
-    }
-    if (!signal.aborted) keeper.written(1);
-    await keeper.now();
-    if (signal.aborted) return outcome('interrupted');
-    const { newest } = assessment.reading;
-    const { settledUntil } = source;
-    const refused = issues.count(problems);
-    await lock.save(finished(round, { newest, refused, settledUntil }));
-    return outcome('applied');
+    };
   } finally {
     // Nothing is written once another process may have the run.
     await load.settle();
     await keeper.drain();
   }
+}
+
+type Attempt = Awaited<ReturnType<typeof beginRound>>;
+
+/** Takes over what earlier attempts have left: renames, which it completes, and loads. */
+async function beginRound(
+  chosen: Chosen,
+  context: LockedContext,
+  choice: ApplyChoice,
+  last: RoundState | undefined,
+) {
+  const { run, source } = chosen;
+  if (last === undefined && choice.isNextRound === true) {
+    throw new FinalError(
+      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
+    );
+  }
+  const { round, isResumed } = nextRound(chosen, choice, last);
+  const isFull = round.since === undefined;
+  const size = sizeFor(chosen.scope.size, choice.rate);
+  const scope: Scope = { ...chosen.scope, since: round.since, size };
+  const keeper = createRoundKeeper(context, round, source.version);
+  const pacer = createPacer(choice.rate, context.signal);
+  const earlier = await runOrganizations(context, run);
+  for (const id of earlier) await context.organizations.find(id);
+  // Before their records are read: an apply that was paused cannot change what was found.
+  await claimAll(context);
+  const recorded = await countPendingRenames(context, earlier);
+  const uncompleted = await completeRenames(context, earlier);
+  if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
+  const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
+  const isPruning = choice.prune === true && isFull;
+  const afterwards = isFull ? choice.afterwards : undefined;
+  const tools = { scope, keeper, pacer, load };
+  return { ...tools, last, round, isResumed, isFull, isPruning, afterwards, recorded, uncompleted };
+}
+
+interface Ended {
+  kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
+  pruned?: Pruned;
+  pendingRenames?: number;
+}
+
+/** Writes what was read and decided on, or takes back what was loaded of it. */
+async function endRound(context: LockedContext, assessment: Assessment, attempt: Attempt): Promise<Ended> {
+  const { signal, issues, progress, lock } = context;
+  const { last, round, scope, load, keeper, pacer, afterwards } = attempt;
+  const { pruning } = assessment;
+  if (signal.aborted) {
+    await load.flush();
+    await keeper.now();
+    return { kind: 'interrupted' };
+  }
+  const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
+  if (isRefused || pruning?.refusal !== undefined) {
+    await countPlanned(context, assessment);
+    await keeper.drain();
+    await rollBack(context);
+    if (last !== undefined) await lock.save({ ...last, loaded: undefined });
+    return { kind: isRefused ? 'refused' : 'prune-refused' };
+  }
+
+  await claimAll(context);
+  // Who takes the run over from now on finds all organizations that this writes into.
+  await keeper.begin();
+  await load.finish();
+  progress.next();
+  const pendingRenames = await makeRenames(context, assessment.renames);
+  await writeEntries(context, assessment, keeper, pacer, scope);
+  const ended: Ended = { kind: 'interrupted', pendingRenames };
+  if (!signal.aborted && pruning !== undefined) {
+    progress.next();
+    ended.pruned = await prune(context, pruning);
+  }
+  if (!signal.aborted && afterwards !== undefined) {
+    progress.next();
+    await afterwards(scope, context);
+  }
+  if (!signal.aborted) keeper.written(1);
+  await keeper.now();
+  if (signal.aborted) return ended;
+  const { newest } = assessment.reading;
+  const { settledUntil } = scope.source;
+  await lock.save(finished(round, { newest, refused: issues.count(problems), settledUntil }));
+  return { ...ended, kind: 'applied' };
 }
 
 /**
