@@ -145,6 +145,19 @@ describe('renames that depend on each other', () => {
     expect(await namesOf(tool.prefix, 2)).toEqual(['name-1', 'name-0']);
   });
 
+  test('are not made by an apply of another run, whose source says otherwise', async () => {
+    const tool = createTool();
+    await tool.json('apply', '--source', writeSource({ profiles: users(4, (at) => at) }), '--run', 'r');
+    const pending = ['u0', JSON.stringify(['name-0', 'name-1']), 'u1', JSON.stringify(['name-1', 'name-0'])];
+    await store.hset(`${tool.prefix}{acme}:renames`, ...pending);
+    const swapped = [0, 1, 3, 2];
+    const args = ['--source', writeSource({ profiles: users(4, (at) => swapped[at]) }), '--run', 'second'];
+    expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0 });
+    expect(await namesOf(tool.prefix, 4)).toEqual(swapped.map((name) => `name-${name}`));
+    expect(await tool.json('verify', ...args)).toMatchObject({ exitCode: 0 });
+    expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ pendingRenames: 2 });
+  });
+
   test('to one name, recorded by two runs, give it to one user and leave the other the old one', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: users(3, (at) => at) });

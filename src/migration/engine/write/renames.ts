@@ -26,36 +26,48 @@ export async function makeRenames(context: MigrationContext, renames: readonly R
       await sendRenames(context, organization, 'record', batch);
     }
   }
-  return await completeRenames(context, [...groups.keys()]);
+  let left = 0;
+  // Not all that are on record: the source of another run may say otherwise.
+  for (const [id, own] of groups) left += await makeRecorded(context, id, own);
+  return left;
 }
 
-/** Makes the renames that are on record; how many are left, because the signal came. */
+/** Makes all renames that are on record in these organizations; how many are left, because the signal came. */
 export async function completeRenames(
   context: MigrationContext,
   organizationIds: readonly string[],
 ): Promise<number> {
-  const { store, organizations, progress, signal } = context;
   let left = 0;
   for (const id of organizationIds) {
-    const organization = await organizations.find(id);
-    const pending = await store.hgetall(pendingRenamesKey(organization.base));
+    const { base } = await context.organizations.find(id);
+    const pending = await context.store.hgetall(pendingRenamesKey(base));
     const renames = Object.entries(pending).map(([userId, record]): Rename => {
       const [from, to] = JSON.parse(record) as [string, string];
       return { organizationId: id, userId, from, to };
     });
-    const chains = orderRenames(renames, (name) => normalizedIn(organization, name));
-    let done = 0;
-    for (const { steps, isCycle } of chains) {
-      for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
-        if (signal.aborted) break;
-        await sendRenames(context, organization, 'make', batch);
-        done += batch.length;
-        progress.advance('renaming users', batch.length, done / renames.length);
-      }
-    }
-    left += renames.length - done;
+    left += await makeRecorded(context, id, renames);
   }
   return left;
+}
+
+async function makeRecorded(
+  context: MigrationContext,
+  organizationId: string,
+  renames: readonly Rename[],
+): Promise<number> {
+  const { organizations, progress, signal } = context;
+  const organization = await organizations.find(organizationId);
+  const chains = orderRenames(renames, (name) => normalizedIn(organization, name));
+  let done = 0;
+  for (const { steps, isCycle } of chains) {
+    for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
+      if (signal.aborted) break;
+      await sendRenames(context, organization, 'make', batch);
+      done += batch.length;
+      progress.advance('renaming users', batch.length, done / renames.length);
+    }
+  }
+  return renames.length - done;
 }
 
 /** How many renames of these organizations are recorded. */
