@@ -553,16 +553,20 @@ test('verify says when no apply has had the name of its run, for it then misses 
   });
 });
 
-test('verify shows a stored time that is none', async () => {
+test('verify shows a stored time that is none, and apply replaces one that is no number', async () => {
   const tool = createTool();
   const profile = { organizationId: 'acme', userId: 'u1', updatedAt: '2026-01-01T00:00:00Z' };
   const run = ['--source', writeSource({ profiles: [profile] }), '--run', 'r'];
   await tool.json('apply', ...run);
   const store = await openTestStore();
-  await store.hset(`${tool.prefix}{acme}:p:u1`, 't', '99999999999999999');
+  for (const time of ['99999999999999999', 'yesterday']) {
+    await store.hset(`${tool.prefix}{acme}:p:u1`, 't', time);
+    const { out } = await tool.text('verify', ...run);
+    expect(out).toContain(`updatedAt is "${time}", should be 2026-01-01T00:00:00Z`);
+  }
   await closeRedis(store);
-  const { out } = await tool.text('verify', ...run);
-  expect(out).toContain('updatedAt is "99999999999999999", should be 2026-01-01T00:00:00Z');
+  expect(await tool.json('apply', ...run)).toMatchObject({ exitCode: 0, json: { updated: 1 } });
+  expect(await tool.json('verify', ...run)).toMatchObject({ exitCode: 0 });
 });
 
 test('status of a finished run is 100 %, even if records were refused', async () => {

@@ -152,7 +152,7 @@ local function update(row, position, profile, old)
     return 'unchanged'
   end
   if is_ours(have) or is_adopted_since(have) then return 'kept' end
-  local is_newer = not have.b and have.t and have.t ~= '' and tonumber(have.t) > (tonumber(row[3]) or -1)
+  local is_newer = not have.b and (tonumber(have.t) or -1) > (tonumber(row[3]) or -1)
   if is_newer and ARGV[4] == '' then return 'newer' end
   if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
     names[#names + 1] = have.u
