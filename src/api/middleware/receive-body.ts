@@ -148,6 +148,7 @@ async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
 
 const decoders = new Map<string, () => Transform>([
   ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
   ['deflate', createInflate],
   ['br', createBrotliDecompress],
 ]);

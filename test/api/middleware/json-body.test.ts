@@ -71,6 +71,7 @@ describe('a compressed body', () => {
   test.each([
     ['gzip', gzipSync(text), 200],
     ['GZIP', gzipSync(text), 200],
+    ['x-gzip', gzipSync(text), 200],
     ['deflate', deflateSync(text), 200],
     ['br', brotliCompressSync(text), 200],
     ['identity', Buffer.from(text), 200],
