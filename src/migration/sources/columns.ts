@@ -16,6 +16,8 @@ export interface ColumnNames {
   readonly lowersNames?: boolean;
 }
 
+const lowersHint = '; PostgreSQL lowers names that are not in double quotes';
+
 /**
  * What a source's columns give: the record field of the same name, or, with a mapping's `fields`, the one that names
  * the column. Every mistake is a SourceError that names the column.
@@ -32,8 +34,7 @@ function columnsByName({ entity, names, what, where, others = [], lowersNames }:
   for (const name of names) {
     if (known.has(name) || others.includes(name)) continue;
     const isLowered = [...known].some((field) => field.toLowerCase() === name);
-    const remedy =
-      isLowered && lowersNames === true ? '; PostgreSQL lowers names that are not in double quotes' : '';
+    const remedy = isLowered && lowersNames === true ? lowersHint : '';
     throw new SourceError(`${where}: ${what} has an ${unknownField(entity, name)}${remedy}`);
   }
   const missing = missingField(entity, names);
@@ -42,12 +43,12 @@ function columnsByName({ entity, names, what, where, others = [], lowersNames }:
 }
 
 function columnsByMapping(
-  { entity, names, what }: ColumnNames,
+  { entity, names, what, lowersNames }: ColumnNames,
   mapped: ReadonlyMap<string, string>,
 ): Columns {
   const columns: (string | undefined)[] = names.map(() => undefined);
   for (const [field, column] of mapped) {
-    const index = indexOfColumn(names, column, `entities.${entity}.fields.${field}: ${what}`);
+    const index = indexOfColumn(names, column, `entities.${entity}.fields.${field}: ${what}`, lowersNames);
     if (columns[index] !== undefined) {
       throw new SourceError(`entities.${entity}.fields gives ${columns[index]} and ${field} the same column`);
     }
@@ -57,12 +58,18 @@ function columnsByMapping(
 }
 
 /** The column's index; where `what` lacks it, the error has the spelling in which only case or blanks differ. */
-export function indexOfColumn(names: readonly string[], name: string, what: string): number {
+export function indexOfColumn(
+  names: readonly string[],
+  name: string,
+  what: string,
+  lowersNames = false,
+): number {
   const index = names.indexOf(name);
   if (index !== names.lastIndexOf(name))
     throw new SourceError(`${what} has the column ${JSON.stringify(name)} twice`);
   if (index !== -1) return index;
   const similar = names.find((other) => other.trim().toLowerCase() === name.trim().toLowerCase());
   const hint = similar === undefined ? '' : `, but ${JSON.stringify(similar)}`;
-  throw new SourceError(`${what} has no column ${JSON.stringify(name)}${hint}`);
+  const remedy = lowersNames && similar === name.toLowerCase() ? lowersHint : '';
+  throw new SourceError(`${what} has no column ${JSON.stringify(name)}${hint}${remedy}`);
 }

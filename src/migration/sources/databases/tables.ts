@@ -57,8 +57,8 @@ async function openTable(
   const select = plainSelect(mapping.query, dialect, inQuery);
   const { columns, stream } = await database.describe(select, inQuery);
   const names = columns.map(({ name }) => name);
-  const keyCells = key.map((name) => indexOfColumn(names, name, `${where}.key: the query`));
   const lowersNames = dialect === 'postgresql';
+  const keyCells = key.map((name) => indexOfColumn(names, name, `${where}.key: the query`, lowersNames));
   const fields = columnsOf(
     { entity, names, what: 'the query', where: inQuery, others: key, lowersNames },
     mapping.fields,

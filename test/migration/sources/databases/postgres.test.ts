@@ -140,7 +140,7 @@ describeWithPostgres('a PostgreSQL source', () => {
       'an unquoted key',
       'SELECT 1 AS organizationId, 2 AS "userId"',
       'organizationId',
-      /no column "organizationId", but "organizationid"/,
+      /no column "organizationId", but "organizationid"; PostgreSQL lowers names/,
     ],
     [
       'a moment without a zone',
