@@ -222,6 +222,23 @@ describe('the service with several workers', () => {
     expect(await counted()).toEqual([200, '6', '1', '0']);
   });
 
+  test('shows the event-loop lag of the worker that lags most', async () => {
+    const { child, lines } = await start({ DATA_DIR: newFolder(), WORKERS: '2' });
+    const read = async () => (await fetch(`${adminUrlOf(lines)}/metrics`)).text();
+    await read();
+    const worker = workersOf(lines, child).at(0) ?? 0;
+    undo.push(() => isRunning(worker) && process.kill(worker, 'SIGKILL'));
+    process.kill(worker, 'SIGSTOP');
+    await sleep(500);
+    process.kill(worker, 'SIGCONT');
+    const metrics = await read();
+    const lag = (name: string) =>
+      Number(new RegExp(`^nodejs_eventloop_lag_${name}_seconds (\\S+)$`, 'm').exec(metrics)?.[1]);
+    // Since the last reading there were fewer than a hundred turns of the event loop.
+    expect(lag('p99')).toBe(lag('max'));
+    expect(lag('max')).toBeGreaterThan(0.3);
+  });
+
   test('says nothing on standard error if a signal arrives while its workers start', async () => {
     const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), DATA_DIR: newFolder(), WORKERS: '4' };
     const child = spawnMain(env);

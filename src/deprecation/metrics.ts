@@ -112,6 +112,11 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
   if (cluster.isWorker) answerWithMetrics(registry);
   // Event-loop lag, garbage collection, memory, CPU, file descriptors.
   collectDefaultMetrics({ register: registry });
+  // Their average over the workers, which is the default, would hide that one of them is blocked.
+  for (const metric of registry.getMetricsAsArray()) {
+    if (metric.name.startsWith('nodejs_eventloop_lag_') && metric.aggregator === 'average')
+      metric.aggregator = 'max';
+  }
 
   new Gauge({
     name: 'profile_bridge_build_info',
