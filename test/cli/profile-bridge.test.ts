@@ -1,6 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 
 interface Result {
@@ -88,6 +90,31 @@ describe('profile-bridge', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toContain(`Usage: ${usage}`);
   });
+
+  test.each(['admin org list', 'migrate status'])(
+    '%s ends at once on SIGINT if Redis is silent',
+    async (command) => {
+      const silent = createServer().listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const { port } = silent.address() as AddressInfo;
+      const args = ['--import', 'tsx', 'scripts/profile-bridge.ts', ...command.split(' ')];
+      const env = { PATH: process.env['PATH'], REDIS_URL: `redis://127.0.0.1:${port}` };
+      const child = spawn(process.execPath, args, { env });
+      let err = '';
+      child.stderr.on('data', (chunk) => (err += String(chunk)));
+      await once(silent, 'connection');
+      await sleep(300);
+      const start = performance.now();
+      child.kill('SIGINT');
+      const [code] = (await once(child, 'close')) as [number];
+      silent.close();
+      expect({ code, err }).toEqual({
+        code: 130,
+        err: expect.stringMatching(/^error: interrupted[^\n]*\n$/),
+      });
+      expect(performance.now() - start).toBeLessThan(2000);
+    },
+  );
 
   test('an unknown command is one line with the way to the help, and exit code 2', async () => {
     const { code, err } = await profileBridge('sevre');

@@ -44,7 +44,7 @@ export function createContext({ env, out, err, signal }: Shell) {
   const note = (line: string): void => void err.write(`${printable(line)}\n`);
   const open = async (options: { anyLayout?: boolean } = {}) => {
     const { keyPrefix } = config();
-    return { store: await (opening ??= reachStore(config(), releasers, options)), keyPrefix };
+    return { store: await (opening ??= reachStore(config(), releasers, { ...options, signal })), keyPrefix };
   };
   return {
     /** Prints on standard output what is not part of a report. */

@@ -41,6 +41,10 @@ export async function runAdmin(args: readonly string[], shell: Shell): Promise<n
     return context.exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (shell.signal.aborted && error === shell.signal.reason) {
+      context.finish({ kind: 'interrupted', message: 'interrupted' }, {});
+      return context.exitCode();
+    }
     context.note(`error: ${describeError(error)}`);
     return error instanceof ConfigError ? 2 : 1;
   } finally {

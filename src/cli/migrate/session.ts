@@ -90,7 +90,7 @@ export async function withSession<Result>(
   try {
     const issues = openIssues(choice.report);
     releasers.onClose('report', issues.close);
-    const store = await reachStore(config, releasers);
+    const store = await reachStore(config, releasers, { signal });
     const lost = new AbortController();
     // After an outage, Redis may have lost writes that it had confirmed. Only a new start is safe: it resumes from the
     // cursor in that same Redis.

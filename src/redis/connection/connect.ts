@@ -12,6 +12,8 @@ export interface ConnectOptions extends Partial<ClientOptions> {
   allowEviction?: boolean;
   /** How long to wait at start for a store that is unavailable or still loading, in ms. Default 5000. */
   startTimeout?: number;
+  /** Ends the waiting at start, with its reason. */
+  signal?: AbortSignal | undefined;
 }
 
 /**
@@ -27,13 +29,14 @@ export interface ConnectOptions extends Partial<ClientOptions> {
 export async function connectRedis(url: string, options: ConnectOptions = {}): Promise<RedisClient> {
   const address = parseRedisUrl(url);
   const client = createClient(address, { ...options, commandTimeout: options.commandTimeout ?? 1500 });
-  const { startTimeout = 5000 } = options;
+  const { startTimeout = 5000, signal } = options;
   const end = performance.now() + startTimeout;
   try {
-    await untilReady(client, startTimeout);
+    await untilReady(client, startTimeout, signal);
     await inspect(client, address, options, end);
   } catch (error) {
     client.disconnect();
+    signal?.throwIfAborted();
     throw error instanceof UnsupportedStoreError ? error : unreachable(address, error);
   }
   if (options.log !== undefined) reportOutages(client, address, options.log);
@@ -71,22 +74,27 @@ export function isStoreUnavailable(error: unknown): boolean {
 
 const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;
 
-/** Resolves at the first "ready"; rejects at the deadline, or immediately if waiting cannot help. */
-function untilReady(client: RedisClient, milliseconds: number): Promise<void> {
+/** Resolves at the first "ready"; rejects at the deadline, or immediately if waiting cannot help or is aborted. */
+function untilReady(client: RedisClient, milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     let last = new Error('no answer');
     const deadline = setTimeout(() => {
       void isLoading(client).then((is) => reject(is ? new Error('it is loading its data') : last));
     }, milliseconds);
+    const fail = (): void => {
+      clearTimeout(deadline);
+      reject(last);
+    };
+    if (signal?.aborted === true) fail();
+    signal?.addEventListener('abort', fail);
     client.once('ready', () => {
       clearTimeout(deadline);
+      signal?.removeEventListener('abort', fail);
       resolve();
     });
     client.on('error', (error: Error) => {
       last = error;
-      if (!refusedCredentials.test(deepest(error).message)) return;
-      clearTimeout(deadline);
-      reject(error);
+      if (refusedCredentials.test(deepest(error).message)) fail();
     });
     // A failure is reported by the error event, and tried again.
     client.connect().catch(() => {});

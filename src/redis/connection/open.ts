@@ -34,11 +34,11 @@ export async function openStore(
   return opened;
 }
 
-/** Opens the same store for an operator's tool, whether or not the bridge is running. */
+/** Opens the same store for an operator's tool, whether or not the bridge is running; rejects with the reason of `signal`. */
 export async function reachStore(
   config: StoreConfig,
   releasers: Releasers,
-  options: { anyLayout?: boolean } = {},
+  options: { anyLayout?: boolean; signal?: AbortSignal } = {},
 ): Promise<RedisClient> {
   const forTools = { commandTimeout: 30_000, joins: true };
   return (await connect(config, releasers, { ...forTools, ...options })).store;
