@@ -98,12 +98,17 @@ function readFields(fields: Record<string, string>): Pick<KeySeen, 'client' | 'u
   const agents: KeySeen['agents'] = new Map();
   for (const [field, value] of Object.entries(fields)) {
     const name = field.slice(2);
-    if (field.startsWith('l:')) {
-      const last = Number(value);
-      uses.set(name, { first: Number(fields[`f:${name}`] ?? last), last });
-    } else if (field.startsWith('a:')) agents.set(name, Number(value));
+    const last = timeOf(value);
+    if (last === undefined) continue;
+    if (field.startsWith('l:')) uses.set(name, { first: timeOf(fields[`f:${name}`]) ?? last, last });
+    else if (field.startsWith('a:')) agents.set(name, last);
   }
   return { client: fields['c'], uses, agents };
+}
+
+/** A time in ms; undefined also for what no script has written. */
+function timeOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
 /** Uses HSCAN, since HGETALL of a busy day would block Redis. There were no calls after the day `lastCall`. */

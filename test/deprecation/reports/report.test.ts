@@ -122,6 +122,23 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
+  test('leaves out times that an outside hand has made unreadable', async () => {
+    const { prefix, now, ledger } = await history(
+      '2027-03-01T00:00:00Z',
+      [['2027-03-01T10:00:00Z', ios]],
+      '2027-03-02T00:00:00Z',
+    );
+    const key = usedKeyKey(organizationBase(prefix, 'acme'), ios.keyId);
+    const row = async () => (await report(prefix, now, { organization: 'acme' })).rows[0];
+    const seenAt = '2027-03-01T10:00:00Z';
+    await redis.hset(key, 'f:getProfile', 'x', 'a:App/4.2', '9'.repeat(20), 'l:putProfile', '');
+    expect(await row()).toMatchObject({ firstSeen: seenAt, lastSeen: seenAt, userAgents: [] });
+    await redis.hset(key, 'l:getProfile', 'yesterday');
+    expect(await row()).toMatchObject({ calls: 1, firstSeen: null, lastSeen: null });
+    expect(await retireCheck(redis, prefix, { days: 1, now })).toMatchObject({ callers: [] });
+    await ledger.close();
+  });
+
   test('has the same total of calls for every grouping', async () => {
     const calls = Array.from({ length: 300 }, (_, i): [string, Partial<Call>] => [
       `2027-03-${String(1 + (i % 20)).padStart(2, '0')}T10:00:00Z`,
