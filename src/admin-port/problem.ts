@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Log } from '../log.ts';
 import { ReportTooLargeError } from '../deprecation/reports/group-usage.ts';
+import { wrongTypeOf } from '../redis/connection/client.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
 /** A problem for the operator: the members of RFC 9457, and a remedy. */
@@ -55,15 +56,20 @@ export function handleErrors(log: Log): ErrorRequestHandler {
     const known = explainError(error);
     if (known === undefined) {
       const text = error instanceof Error ? error.stack : String(error);
-      log.error('a request to the admin port failed', { path: request.path, error: text });
+      const key = wrongTypeOf(error)?.key;
+      const message =
+        key === undefined
+          ? 'a request to the admin port failed'
+          : `a request to the admin port failed: remove the key ${key}, which has the wrong type`;
+      log.error(message, { path: request.path, error: text });
     }
     sendProblem(
       response,
       known ?? {
         status: 500,
         title: 'Internal error',
-        detail: 'The request failed because of a bug in Profile Bridge.',
-        remedy: 'The log has the details; please report them.',
+        detail: 'The request failed because of a bug in Profile Bridge, or of data that it did not write.',
+        remedy: 'The log has the details. If they name no key to remove, please report them.',
       },
     );
   };

@@ -1,6 +1,7 @@
 import { Help, InvalidArgumentError, type Command, type Option } from 'commander';
 import { ConfigError } from '../config.ts';
 import { nameFault } from '../domain/usernames.ts';
+import { wrongTypeOf } from '../redis/connection/client.ts';
 import { isStoreUnavailable, rightRefused } from '../redis/connection/connect.ts';
 
 /** The names of the tools in examples and remedies. */
@@ -128,12 +129,8 @@ export function describeError(error: unknown): string {
     ] as const;
     return `${describeStoreFault(line, unavailable)}, then run this again`;
   }
-  if (line.startsWith('WRONGTYPE')) {
-    const { command } = error as { command?: { args: string[] } };
-    // Of a script it is unknown which of its keys.
-    const key = line.includes('script') ? undefined : command?.args[0];
-    if (key === undefined) return `a key in Redis has the wrong type: run ${adminCommand} fsck`;
-    return `remove the key ${key}, which has the wrong type, then run ${adminCommand} fsck`;
-  }
-  return line;
+  const wrongType = wrongTypeOf(error);
+  if (wrongType === undefined) return line;
+  if (wrongType.key === undefined) return `a key in Redis has the wrong type: run ${adminCommand} fsck`;
+  return `remove the key ${wrongType.key}, which has the wrong type, then run ${adminCommand} fsck`;
 }

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
 import { dayKey, unknownOrganizationBase, usedKeysKey } from '../../src/deprecation/ledger/keys.ts';
+import { createLog } from '../../src/log.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';
@@ -127,7 +128,9 @@ test('/usage answers an invalid query with all its mistakes and an example', asy
 
 test('what cannot be answered is a problem with a remedy', async () => {
   const keyPrefix = freshPrefix();
-  const alone = await startAdminPort({ store, keyPrefix, token: TOKEN, now: () => now });
+  const log = createLog('silent');
+  const logged = jest.spyOn(log, 'error');
+  const alone = await startAdminPort({ store, keyPrefix, token: TOKEN, now: () => now, log });
   const headers = { authorization: `Bearer ${TOKEN}` };
   expect((await alone.ask('/assets/%E0%A4')).body).toMatchObject({
     status: 400,
@@ -153,6 +156,8 @@ test('what cannot be answered is a problem with a remedy', async () => {
     title: 'Internal error',
   });
   expect((await alone.ask('/?days=2', { headers })).status).toBe(500);
+  const remedy = `a request to the admin port failed: remove the key ${usedKeysKey(base)}, which has the wrong type`;
+  expect(logged.mock.calls.map(([message]) => message)).toEqual([remedy, remedy]);
   await alone.close();
 });
 

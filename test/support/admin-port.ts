@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { createMetrics } from '../../src/deprecation/metrics.ts';
 import { layerPolicy, type PolicyLayer } from '../../src/deprecation/policy/policy.ts';
 import { listen } from '../../src/api/server.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog, type Log } from '../../src/log.ts';
 import { createAdminApp } from '../../src/admin-port/app.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
@@ -36,6 +36,7 @@ interface Options {
   token?: string;
   policy?: PolicyLayer;
   now?: () => number;
+  log?: Log;
 }
 
 /** Starts the admin port alone, on a port of its own. */
@@ -45,6 +46,7 @@ export async function startAdminPort({
   token,
   policy,
   now,
+  log = createLog('silent'),
 }: Options): Promise<TestAdminPort> {
   const inForce = layerPolicy({ afterSunset: 'gone', ...policy });
   const app = createAdminApp({
@@ -60,7 +62,7 @@ export async function startAdminPort({
       openBodies: () => 0,
     }),
     token,
-    log: createLog('silent'),
+    log,
     ...(now && { now }),
   });
   const server = await listen(app, '127.0.0.1', 0);

@@ -45,6 +45,13 @@ export async function storeTime(client: RedisClient): Promise<number> {
   return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }
 
+/** Whether a command, or one of a script, has met a key of another type; `key` is undefined for a script's. */
+export function wrongTypeOf(error: unknown): { key: string | undefined } | undefined {
+  if (!(error instanceof Error) || !error.message.startsWith('WRONGTYPE')) return undefined;
+  const { command } = error as { command?: { args: string[] } };
+  return { key: error.message.includes('script') ? undefined : command?.args[0] };
+}
+
 /** A client that is not connected yet, configured so that no command ever waits for an unavailable store. */
 export function createClient(address: RedisAddress, options: ClientOptions): RedisClient {
   const common = commonOptions(address, options);
