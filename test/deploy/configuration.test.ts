@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 
 function namesIn(file: string, name: RegExp): Set<string> {
@@ -13,4 +13,13 @@ test('the page of the configuration lists every variable that is read, and no ot
   // By the migration tool.
   read.add('SOURCE_PASSWORD').add('SOURCE_PASSWORD_FILE');
   expect([...documented].toSorted()).toEqual([...read].toSorted());
+});
+
+test('the image has the pages that messages and help texts name', () => {
+  const copied = namesIn('Dockerfile', /(?<=^COPY )\S+\.md(?= )/gm);
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((name) => `src/${name}`);
+  const named = [...files, 'scripts/profile-bridge.ts']
+    .filter((name) => name.endsWith('.ts'))
+    .flatMap((name) => [...namesIn(name, /(?<=^(?!\s*\/?\*).*)(?:src|scripts)(?:\/[\w-]+)+\.md/gm)]);
+  expect(new Set(named)).toEqual(copied);
 });
