@@ -8,8 +8,8 @@ step() {
 }
 
 step 'system packages'
-bash scripts/ci/packages.sh dockerd=docker.io iptables=iptables docker-compose=docker-compose nginx=nginx-light \
-  haproxy=haproxy promtool=prometheus systemd-analyze=systemd
+bash scripts/ci/packages.sh dockerd=docker.io 'docker=docker-cli|docker.io' iptables=iptables \
+  docker-compose=docker-compose nginx=nginx-light haproxy=haproxy promtool=prometheus systemd-analyze=systemd
 
 step 'bill of materials and licences of the runtime dependencies'
 node scripts/ci/sbom.mjs
