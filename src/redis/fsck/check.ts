@@ -14,6 +14,7 @@ export type FaultKind =
   | 'settings-invalid'
   | 'wrong-type'
   | 'profile-undated'
+  | 'profile-mark-unreadable'
   | 'picture-loose'
   | 'reference-unreadable'
   | 'username-malformed'

@@ -10,8 +10,8 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
   const key = profileKey(base, userId);
   if (!(await hasType(check, key, 'hash'))) return;
   counts.profiles++;
-  const found = await store.hmget(key, 'u', 't', 'pf', 'pr', 'ar');
-  const [username = null, t = null, file = null, picture = null, avatar = null] = found;
+  const found = await store.hmget(key, 'u', 't', 'pf', 'pr', 'ar', 'b', 'as', 'at');
+  const [username = null, t = null, file = null, picture = null, avatar = null, ...marks] = found;
   const user = `user ${quote(userId)}`;
   // Empty where a migration's source does not say when.
   if (t === null || !isStoredTime(t)) {
@@ -21,6 +21,16 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
         [t ?? false, 'hget', key, 't'],
       ],
       commands: [['hset', key, 't', await storeTime(store)]],
+    });
+  }
+  for (const [position, field] of ['b', 'as', 'at'].entries()) {
+    const mark = marks[position] ?? null;
+    if (mark === null || /^\d{1,15}$/.test(mark)) continue;
+    const detail = `field ${field} of the profile of ${user} is ${quote(mark)}, which is no number`;
+    await report('profile-mark-unreadable', detail, {
+      expect: [[mark, 'hget', key, field]],
+      commands: [['hset', key, field, 0]],
+      audit: ['removed', key, 'field', field, 'value', mark],
     });
   }
   const unreferenced = unreferencedPicturesKey(base);

@@ -79,6 +79,14 @@ test('a snapshot that began after the adoption is applied, and later adoptions s
   expect(await applyDenied(adoptedAt + 1)).toBe('created');
 });
 
+test('marks and times that are no numbers count as 0', async () => {
+  const profile = profileKey(base, 'ada');
+  await store.hset(profile, 'b', 'x', 'at', 'y', 't', 'z');
+  expect(await applyProfile(adoptedAt + 1, 'https://x/newer.png')).toBe('kept');
+  await store.hdel(profile, 'b', 'as');
+  expect(await applyProfile(adoptedAt + 1, 'https://x/newer.png')).toBe('updated');
+});
+
 test('a time of change that an adoption cannot know is not a difference', async () => {
   expect(await applyProfile(adoptedAt + 1, 'https://x/adopted.png')).toBe('unchanged');
 });

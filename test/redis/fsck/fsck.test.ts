@@ -328,6 +328,12 @@ describe('profiles', () => {
     expect((await check()).faults).toEqual([]);
   });
 
+  test('have numbers for marks of who wrote them', async () => {
+    await store.hset(`${base}p:ada`, 'b', 'x', 'as', '', 'at', '-1');
+    await expectRepaired('profile-mark-unreadable', 'profile-mark-unreadable', 'profile-mark-unreadable');
+    expect(await store.hmget(`${base}p:ada`, 'b', 'as', 'at')).toEqual(['0', '0', '0']);
+  });
+
   test('keep the picture file they refer to', async () => {
     await store.zadd(`${base}media`, 1, file);
     await expectRepaired('picture-loose');

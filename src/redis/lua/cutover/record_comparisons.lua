@@ -40,7 +40,7 @@ end
 
 for user, failure in pairs(found.failed) do
   -- A later adoption has made it good.
-  local adopted = tonumber(redis.call('HGET', profile_key(user), 'as') or 0)
+  local adopted = tonumber(redis.call('HGET', profile_key(user), 'as')) or 0
   if adopted < failure.number then
     note(failed_adoptions_key(), user, cjson.encode({ reason = failure.reason, at = now }), most_users)
   end

@@ -45,10 +45,10 @@ end
 local snapshot_at, marks_from = tonumber(ARGV[5]) or 0, tonumber(ARGV[6])
 
 -- Whether the bridge has changed the profile under the current authority.
-local function is_ours(have) return have.b ~= nil and tonumber(have.b) >= marks_from end
+local function is_ours(have) return have.b ~= nil and (tonumber(have.b) or 0) >= marks_from end
 
 local function is_adopted_since(have)
-  return have.at ~= nil and tonumber(have.at) >= snapshot_at
+  return have.at ~= nil and (tonumber(have.at) or 0) >= snapshot_at
 end
 
 local function was_ours(have) return have.b ~= nil and not is_ours(have) end
@@ -169,7 +169,7 @@ local function update(row, position, profile, old)
   if file and have.pf ~= file then redis.call('ZREM', unreferenced_pictures_key(), file) end
   redis.call('DEL', profile)
   redis.call('HSET', profile, unpack(fields))
-  if have.at then redis.call('HSET', profile, 'as', have.as, 'at', have.at) end
+  if have.at then redis.call('HSET', profile, 'as', have.as or 0, 'at', have.at) end
   redis.call('HDEL', lost_names_key(), user)
   return 'updated'
 end

@@ -21,7 +21,7 @@ local prune = {
   profiles = function(user, name, normalized_name)
     local profile = profile_key(user)
     local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
-    if (now[2] and tonumber(now[2]) >= marks_from) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
+    if (now[2] and (tonumber(now[2]) or 0) >= marks_from) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
     if is_dry then return true end
     if name ~= '' and holder_of(index, normalized_name) == user then release(index, normalized_name) end
     if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end

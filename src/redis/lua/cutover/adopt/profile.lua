@@ -23,7 +23,7 @@ local profile = profile_key(user)
 local have = {}
 local fields = redis.call('HGETALL', profile)
 for i = 1, #fields, 2 do have[fields[i]] = fields[i + 1] end
-if tonumber(have.as or 0) >= number then
+if (tonumber(have.as) or 0) >= number then
   settle(user, settles, drawn_at)
   return 'superseded'
 end
