@@ -4,6 +4,7 @@ import { isKeysMoved, scanKeys } from '../connection/scan.ts';
 import {
   apiKeyKey,
   collectionKey,
+  cutoverKey,
   cutoverKeys,
   loadingKey,
   namesBucketKey,
@@ -17,7 +18,16 @@ import { listOrganizations, organizationExists, registerOrganization } from '../
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
-import { createReport, noCounts, readNaming, type Check, type Counts, type Fault } from './check.ts';
+import {
+  createReport,
+  noCounts,
+  ofRightType,
+  quote,
+  readNaming,
+  type Check,
+  type Counts,
+  type Fault,
+} from './check.ts';
 import { checkBucket } from './names.ts';
 import { checkOrganization } from './organization.ts';
 import { checkProfile } from './profiles.ts';
@@ -116,6 +126,13 @@ async function walk(
       });
     }
     const check: Check = { store, base, ...(await readNaming(store, base)), counts, report };
+    // A switch raises it there first.
+    const { epoch } = check.snapshot;
+    const announced = (await ofRightType(store.hget(cutoverKey(prefix), 'epoch'))) ?? '0';
+    if (epoch > Number(announced)) {
+      const detail = `field epoch of ${quote(settingsKey(base))} is ${epoch}, above the ${announced} of ${quote(cutoverKey(prefix))}, so changes are refused: set that one to ${epoch}`;
+      await report('settings-invalid', detail);
+    }
     return (await checkOrganization(check)) ? check : undefined;
   };
 

@@ -3,7 +3,7 @@ import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
+import { cutoverKey, hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
 import { fsck, type Fault, type FaultKind } from '../../../src/redis/fsck/fsck.ts';
 import { trackPending } from '../../../src/media/lifecycle.ts';
@@ -455,6 +455,21 @@ describe('organizations', () => {
       }
     },
   );
+
+  test('have no epoch above that of the cut-over, which is left to the operator', async () => {
+    await store.hset(cutoverKey(prefix), 'epoch', '3');
+    await store.hset(`${base}settings`, 'epoch', '3');
+    expect((await check()).faults).toEqual([]);
+    await store.unlink(cutoverKey(prefix));
+    const detail = expect.stringMatching(
+      / is 3, above the 0 of ".*cutover", so changes are refused: set that/,
+    );
+    expect((await check(true)).faults).toMatchObject([
+      { kind: 'settings-invalid', detail, isRepaired: false },
+    ]);
+    await store.hset(cutoverKey(prefix), 'epoch', '3');
+    expect((await check()).faults).toEqual([]);
+  });
 
   test('have catalogues and collections that can be read', async () => {
     await store.hset(`${base}objects`, 'hats', 'https://cdn.example/');
