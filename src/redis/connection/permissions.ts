@@ -1,17 +1,26 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster } from 'ioredis';
 import { permissionsKey } from '../keys.ts';
 import { script } from './script-loader.ts';
-import type { RedisClient } from './client.ts';
+import { mastersOf, type RedisClient } from './client.ts';
 
 const tryCommands = script<[], string[]>('connection/permissions');
 
+/** What is not answered for so long is not checked, in ms: a tool's commands may take far longer than its start may. */
+const silenceMs = 5000;
+
 /** Throws an Error of one line with the remedy if the Redis user lacks permissions that the bridge needs. */
 export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
-  const found = await Promise.all([
+  // What no script can call. A master of a cluster may stay silent; another one tells as much.
+  const ask = (...command: [name: string, ...args: (string | number)[]]): Promise<string[]> =>
+    Promise.race(mastersOf(client).map((master) => master.call(...command).then(() => [], refusedBy)));
+  const attempts = [
     tryCommands(client, permissionsKey(prefix)).catch(refusedBy),
-    // No script can call these.
-    client.call('wait', 0, 1).then(() => [], refusedBy),
-    client.call('cluster', 'nodes').then(() => [], refusedBy),
-  ]);
+    ask('wait', 0, 1),
+    ...(client instanceof Cluster ? [ask('cluster', 'nodes')] : []),
+  ];
+  const silence = sleep(silenceMs, [], { ref: false });
+  const found = await Promise.all(attempts.map((attempt) => Promise.race([attempt, silence])));
   const refused = found.flat();
   if (refused.length === 0) return;
   const what = refused[0] === 'keys' ? `use keys that begin with ${prefix}` : `run ${refused.join(', ')}`;

@@ -3,13 +3,17 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
+import { connectRedis } from '../../../src/redis/connection/connect.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
+import { checkPermissions } from '../../../src/redis/connection/permissions.ts';
 import { startSentinel } from '../../cluster/sentinels.ts';
 import { startLegacyBridge } from '../../cutover/legacy-bridge.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
 import { startRedis, type RedisProcess } from '../../support/redis.ts';
+import { startCluster } from '../../support/servers/redis-cluster.ts';
+import { startStopwatch } from '../../support/stopwatch.ts';
 
 let redis: RedisProcess;
 let operator: Redis;
@@ -150,17 +154,46 @@ test('a user that lacks a permission is refused at start, with what it lacks and
   expect(pinging).toContain("'info' command");
   expect(pinging).toContain(remedy);
   expect(await refusal(await addUser('informed', ['~*', '+ping', '+info']))).toMatch(
-    /may not run eval(sha)?, wait, cluster\|nodes: /,
+    /may not run eval(sha)?, wait: /,
   );
   const lacking = await refusal(await addUser('lacking', [...documented, '-hset', '-xadd']));
   expect(lacking).toMatch(/may not run hset, xadd: /);
   expect(lacking).toContain(remedy);
-  const tools = await addUser('tools', [...documented, '-wait', '-cluster|nodes']);
-  expect(await refusal(tools)).toMatch(/may not run wait, cluster\|nodes: /);
+  expect(await refusal(await addUser('hurried', [...documented, '-wait']))).toMatch(/may not run wait: /);
   const elsewhere = documented.map((right) => (right === '~pb:*' ? '~other:*' : right));
   expect(await refusal(await addUser('elsewhere', elsewhere))).toMatch(
     /may not use keys that begin with pb:/,
   );
+});
+
+test('commands about a cluster are required only in one', async () => {
+  expect(await refusal(await addUser('single', [...documented, '-cluster']))).toBe('none');
+  const cluster = await startCluster();
+  try {
+    for (const { url } of cluster.masters) {
+      const master = new Redis(url);
+      await master.call('ACL', 'SETUSER', 'bridge', 'on', '>secret', ...documented, '-cluster|nodes');
+      master.disconnect();
+    }
+    const asUser = cluster.url.replace('://', '://bridge:secret@');
+    expect(await refusal(asUser)).toMatch(/may not run cluster\|nodes: /);
+  } finally {
+    await cluster.stop();
+  }
+});
+
+test('masters of a cluster that stay silent do not hold up a tool', async () => {
+  const cluster = await startCluster();
+  const store = await connectRedis(cluster.url, { commandTimeout: 30_000 });
+  try {
+    for (const { pid } of cluster.masters.slice(1)) process.kill(pid, 'SIGSTOP');
+    const elapsed = startStopwatch();
+    await checkPermissions(store, 'pb:');
+    expect(elapsed()).toBeLessThan(15_000);
+  } finally {
+    store.disconnect();
+    await cluster.stop();
+  }
 });
 
 test('every command of a script is tried at start', () => {
