@@ -34,6 +34,8 @@ export interface ReplayContext {
   /** What changes are marked with: a different one for each lease. */
   sender: string;
   maySend: () => boolean;
+  /** Aborted when the service stops. */
+  signal: AbortSignal;
   /** Whether no other instance can have begun to replay. */
   hasLease: () => boolean;
   /** How many changes of an organization may be in memory; the others wait in Redis until some have been replayed. */
@@ -66,7 +68,7 @@ const repairInterval = 1000;
 /** The replay of one organization's changes, while this instance has the lease. */
 export function replayOrganization(context: ReplayContext, organizationId: string) {
   const { store, keyPrefix, cutover, queue, delivery, credentials, throttle, log } = context;
-  const { timeoutMs, sender, maySend, now } = context;
+  const { timeoutMs, sender, maySend, signal, now } = context;
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
   const keys = organizationKeys(() => entries.values(), credentials, delivery, throttle.answered);
@@ -142,7 +144,8 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     for (;;) {
       try {
         return await queue.sendAgain(queued, sender);
-      } catch {
+      } catch (error) {
+        if (signal.aborted) throw error;
         // The store is unavailable, which is reported elsewhere.
         await sleep(repairInterval);
       }

@@ -86,6 +86,7 @@ export function startReplayer(options: ReplayerOptions) {
       timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,
+      signal,
       hasLease: lease.isHeld,
       maxInMemory: () => Math.ceil(Math.min(inMemory.ofOne, inMemory.ofAll / organizations.size)),
       now,
