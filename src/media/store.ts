@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { makeFolder } from '../lib/files/make-directory.ts';
 
 /** The four picture formats, by file extension, with their media types. */
@@ -109,7 +108,8 @@ export async function openFolder(folder: string): Promise<MediaStore> {
         throw error;
       });
       const found = await reach('read from', opening);
-      return found && { ...found, type };
+      if (found === undefined) return undefined;
+      return { ...found, type, readOn: (from, length) => reach('read from', found.readOn(from, length)) };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
@@ -164,12 +164,14 @@ async function openFile(file: string, most: number) {
   try {
     const { size } = await handle.stat();
     const readOn = async (from: number, length: number): Promise<Buffer> => {
-      const end = Math.min(from + length, size) - 1;
-      if (end < from) return Buffer.alloc(0);
+      const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - from)));
       // A single read may bring less than was asked for, as from a network file system.
-      return await buffer(
-        handle.createReadStream({ start: from, end, highWaterMark: end + 1 - from, autoClose: false }),
-      );
+      for (let at = 0; at < bytes.length;) {
+        const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at);
+        if (bytesRead === 0) return bytes.subarray(0, at);
+        at += bytesRead;
+      }
+      return bytes;
     };
     return { size, bytes: await readOn(0, most), readOn, close: () => handle.close() };
   } catch (error) {

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -53,6 +53,21 @@ test('a file left half-saved by a crash is removed at the next start, one that a
     await utimes(path.join(folder, name), longAgo, longAgo);
   await open();
   expect((await files()).toSorted()).toEqual(['.keep', '.saving-now.tmp', 'notes.tmp', picture].toSorted());
+});
+
+test('reading a picture in many parts causes no warning', () => {
+  const script = `
+    import { createMediaStore } from './src/media/open.ts';
+    import { newPictureName } from './src/media/store.ts';
+    const store = await createMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
+    const name = newPictureName('png');
+    await store.save(name, Buffer.alloc(1000));
+    const picture = await store.open(name, 10);
+    for (let from = 10; from < 1000; from += 10) await picture.readOn(from, 10);
+    await picture.close();`;
+  const options = ['--import', 'tsx', '--input-type=module', '--eval', script];
+  const { status, stderr } = spawnSync(process.execPath, options, { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
 });
 
 test('removing a picture removes its half-written file too', async () => {
