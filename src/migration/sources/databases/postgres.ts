@@ -163,6 +163,7 @@ function createClient(address: DatabaseUrl): Client {
       keepAlive: true,
       keepAliveInitialDelayMillis: probeAfter,
       application_name: 'profile-bridge-migrate',
+      enableChannelBinding: url.searchParams.get('channel_binding') === 'require',
       types,
     });
   } catch (error) {

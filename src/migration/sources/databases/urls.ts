@@ -19,8 +19,16 @@ export const encryptionParameters: Readonly<Record<Dialect, readonly string[]>> 
 };
 
 const otherParameters: Readonly<Record<Dialect, readonly string[]>> = {
-  postgresql: ['host', 'port', 'user', 'password', 'options', 'application_name'],
+  postgresql: ['host', 'port', 'user', 'password', 'options', 'application_name', 'channel_binding'],
   mysql: ['socketPath'],
+};
+
+/** Those that hosting providers and other tools write, and that change nothing of what is read. */
+const ignoredParameters: Readonly<Record<Dialect, RegExp>> = {
+  postgresql:
+    /^(?:connect_timeout|keepalives(?:_idle|_interval|_count)?|tcp_user_timeout|pgbouncer|connection_limit|pool_timeout)$/,
+  mysql:
+    /^(?:charset|timezone|connectTimeout|connectionLimit|connect_timeout|connection_limit|pool_timeout)$/,
 };
 
 /** The values of sslmode. PostgreSQL's driver cannot do without TLS only where the server does not offer it. */
@@ -68,11 +76,11 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
 const notValid =
   'the source URL is not valid: check its host and port, and percent-encode special characters in its user and password';
 
-/** Refuses what a driver would ignore: the password could be sent without encryption, or to another server. */
+/** Refuses what would be ignored otherwise: the password could be sent without encryption, or to another server. */
 function checkParameters({ searchParams }: URL, dialect: Dialect): void {
   const known = [...otherParameters[dialect], ...encryptionParameters[dialect]];
   for (const [name, value] of searchParams) {
-    if (!known.includes(name)) {
+    if (!known.includes(name) && !ignoredParameters[dialect].test(name)) {
       // This may be what follows an unencoded & in it.
       if (searchParams.has('password')) throw new SourceError(notValid);
       throw new SourceError(

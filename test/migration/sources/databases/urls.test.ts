@@ -64,6 +64,15 @@ describe('a source URL', () => {
   });
 
   test.each([
+    'postgresql://reader@db/game?sslmode=require&channel_binding=require',
+    'postgres://reader@db/game?pgbouncer=true&connection_limit=1&pool_timeout=5&connect_timeout=15',
+    'postgres://reader@db/game?keepalives=1&keepalives_idle=30&keepalives_interval=9&keepalives_count=3',
+    'mysql://reader@db/game?charset=utf8mb4&timezone=Z&connectionLimit=5&connectTimeout=5000',
+  ])('%j, as hosting providers and other tools give it, is accepted', (url) => {
+    expect(parseDatabaseUrl(url, {}).url.href).toBe(url);
+  });
+
+  test.each([
     ['postgres://reader@db/game?sslmode=prefer', 'sslmode=prefer'],
     ['postgres://reader@db/game?sslmode=verify_full', 'sslmode=verify_full'],
     ['mysql://reader@db/game?ssl-mode=REQUIERD', 'ssl-mode=REQUIERD'],
