@@ -228,9 +228,9 @@ const remedies = [
 function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
   if (error instanceof DatabaseError && !/^(?:08|57)/.test(error.code ?? '')) {
     const { hint } = error;
-    // A cast that fails quotes the value.
-    const isSecret = where.startsWith('entities.api-keys');
-    const message = isSecret ? error.message.replace(/(: |^value )"[^]*"/, '$1…') : error.message;
+    // A cast that fails (class 22) quotes the value, in the quotation marks of the server's language.
+    const isSecret = where.startsWith('entities.api-keys') && error.code?.startsWith('22') === true;
+    const message = isSecret ? error.message.replace(/\p{Quotation_Mark}[^]*/u, '…') : error.message;
     const [, remedy = ''] = remedies.find(([reason]) => message.includes(reason)) ?? [];
     return queryError(where, `${message}${remedy}${hint === undefined ? '' : ` (${hint})`}`);
   }

@@ -243,6 +243,18 @@ describeWithPostgres('a PostgreSQL source', () => {
     );
   });
 
+  test('an API key is not shown either by a server that reports in another language', async () => {
+    await runPostgres(
+      url,
+      `CREATE FUNCTION reject(key text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'ungültige Eingabesyntax für Typ uuid: »%«', key USING ERRCODE = '22P02'; END $$`,
+    );
+    const yaml = `entities: {api-keys: {query: 'SELECT 1 AS "organizationId", 2 AS k, reject($$very-private$$) AS "apiKey", 3 AS role', key: [k]}}`;
+    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'api-keys')))).toBe(
+      'SourceError: entities.api-keys.query: ungültige Eingabesyntax für Typ uuid: …',
+    );
+  });
+
   test.each(['ssl=false', 'ssl=0', 'sslmode=disable'])('with %s, connects without TLS', async (parameter) => {
     const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", 2 AS "userId"', key: [userId]}}`;
     expect(
