@@ -83,7 +83,6 @@ const givenRequestId = /^[\w.-]{1,64}$/;
 /**
  * Starts a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
  * response was sent or its connection lost. Neither implies the other: a client may disconnect during authentication.
- * Of pipelined requests only the first has a response with a socket; the others get no `close` event when it is lost.
  */
 export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHandler {
   function begin(response: WithCall, connection: Connection, next: () => void): void {
@@ -104,8 +103,9 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
     };
     connection.unsettled.add(response);
     response.on('close', onResponseClose);
+    if (connection.isClosed) response.destroy();
     next();
-    if (connection.isClosed) settle(response);
+    if (connection.isClosed) response.emit('close');
   }
 
   function settle(response: Response): void {
@@ -147,7 +147,11 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
 
   function onConnectionClose(connection: Connection): void {
     connection.isClosed = true;
-    for (const response of connection.unsettled) onResponseClose.call(response);
+    // Of pipelined requests only the first has a response with the socket, which Node.js closes.
+    for (const response of connection.unsettled) {
+      if (response.socket === null) response.destroy().emit('close');
+      else onResponseClose.call(response);
+    }
   }
 
   function connectionOf(socket: WithConnection): Connection {

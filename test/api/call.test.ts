@@ -129,6 +129,27 @@ test('at most 100 requests of a connection that pipelines are in progress', asyn
   expect(most).toBe(100);
 });
 
+test.each(['GET', 'POST'])(
+  'every %s of a connection that is lost is told so by its response',
+  async (method) => {
+    const app = express();
+    const begun: express.Response[] = [];
+    let closed = 0;
+    app.use(trackCalls(() => {}));
+    app.use((_request, response) => {
+      begun.push(response.on('close', () => closed++));
+    });
+    const server = await listen(app, '127.0.0.1', 0);
+    const socket = await dial(`http://127.0.0.1:${server.port}`);
+    socket.write(`${method} / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`.repeat(3));
+    await until(() => begun.length === (method === 'GET' ? 3 : 1));
+    socket.resetAndDestroy();
+    await until(() => begun.length === 3 && begun.every(({ destroyed }) => destroyed));
+    await until(() => closed === 3);
+    await server.drain();
+  },
+);
+
 test('connections that pipeline beyond the limit are closed, and others are served', async () => {
   const { headers } = await player('flooding');
   const sockets = await Promise.all(Array.from({ length: 40 }, () => dial()));
@@ -141,7 +162,7 @@ test('connections that pipeline beyond the limit are closed, and others are serv
   expect((await fetch(`${bridge.url}/livez`)).status).toBe(200);
   await until(async () => (await metric('profile_bridge_slots_in_use')) === 0);
   expect(closed).toBeLessThan(40);
-  for (const socket of sockets) socket.destroy();
+  for (const socket of sockets) socket.resetAndDestroy();
 });
 
 test('all requests of a connection that closes are over, also those that had to wait', async () => {
