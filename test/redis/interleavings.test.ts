@@ -96,6 +96,19 @@ function isExplained(
   });
 }
 
+/**
+ * Commands that are whole: a ban is so for each of its names only, since it waits for an overwrite to decide about a
+ * replacement (ban.lua).
+ */
+function whole(commands: readonly Command[]): Command[] {
+  const isOverwritten = commands.some(({ kind }) => kind === 'overwrite');
+  return commands.map((asked) =>
+    isOverwritten && asked.kind === 'ban'
+      ? { ...asked, replacements: asked.replacements.slice(0, 1) }
+      : asked,
+  );
+}
+
 describe.each<UsernameComparison>(['exact', 'case-insensitive'])('names compared %s', (comparison) => {
   test('commands that are run one after the other do what the model does', async () => {
     await fc.assert(
@@ -120,7 +133,7 @@ describe.each<UsernameComparison>(['exact', 'case-insensitive'])('names compared
         async (waves) => {
           const { empty, runReal, look } = await newOrganization(comparison);
           let before = empty;
-          for (const commands of waves) {
+          for (const commands of waves.map(whole)) {
             const outcomes = await Promise.all(commands.map((asked, client) => runReal(asked, client)));
             const after = await look();
             expect({
