@@ -9,3 +9,8 @@ export function number(value: number): string {
 export function counted(count: number, noun: string): string {
   return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
+
+/** The sum of a map's values. */
+export function sumOfValues(counts: ReadonlyMap<unknown, number>): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}

@@ -1,6 +1,6 @@
 import { exportRecords } from '../../migration/engine/export/export.ts';
 import { entityNames, type Entity } from '../../migration/records/records.ts';
-import { number } from '../../lib/numbers.ts';
+import { number, sumOfValues } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listWarnings } from './report/issues.ts';
 import { commandResult, type CommandResult } from './report/command-result.ts';
@@ -18,7 +18,7 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
   const { to, entities = entityNames, org } = choice;
   return await withSession(environment, {}, async (context) => {
     const written = await exportRecords(context, to, entities, org);
-    const sum = [...written.values()].reduce((all, count) => all + count, 0);
+    const sum = sumOfValues(written);
     const rows = [...written].map(([entity, count]) => [entity, number(count)]);
     const report = {
       title: `Exported to ${to}.`,

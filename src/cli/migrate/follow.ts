@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { number } from '../../lib/numbers.ts';
+import { number, sumOfValues } from '../../lib/numbers.ts';
 import { FinalError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
@@ -92,7 +92,7 @@ function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean
 
 function describeRound({ applied: { isFull, pruned }, sum }: AppliedResult): string {
   const { read, created, updated, refused } = sum;
-  const removed = [...(pruned?.values() ?? [])].reduce((all, count) => all + count, 0);
+  const removed = pruned === undefined ? 0 : sumOfValues(pruned);
   return [
     `${number(read)} rows read${isFull ? ' (all)' : ''}`,
     `${number(created)} created`,

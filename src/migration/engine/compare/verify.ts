@@ -1,4 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
+import { sumOfValues } from '../../../lib/numbers.ts';
 import { namesBucketKey } from '../../../redis/keys.ts';
 import { createLineList } from '../../analysis/line-list.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
@@ -149,7 +150,7 @@ async function reportExtras(context: MigrationContext, extras: Extras, scope: Sc
       }
     }
   });
-  return [...entries.values()].reduce((sum, found) => sum + found, 0);
+  return sumOfValues(entries);
 }
 
 /** Every entry of the name index must lead to a user of that very name. */

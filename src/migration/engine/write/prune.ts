@@ -1,5 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, number, sumOfValues } from '../../../lib/numbers.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -62,7 +62,7 @@ function refusalOf(
   { stored }: Extras,
   atMost: number | undefined,
 ): string | undefined {
-  const sum = sumOf(toRemove);
+  const sum = sumOfValues(toRemove);
   if (atMost !== undefined) {
     return sum > atMost
       ? `--prune would remove ${counted(sum, 'record')}, more than --prune-at-most ${atMost}`
@@ -81,7 +81,7 @@ function refusalOf(
 /** Removes what was planned, and counts it. What was written here since stays. */
 export async function prune(context: MigrationContext, plan: PrunePlan): Promise<Pruned> {
   const removed = new Map<Entity, number>();
-  const all = sumOf(plan.toRemove);
+  const all = sumOfValues(plan.toRemove);
   let done = 0;
   for (const batch of inBatches(plan.records.sorted(), { size: prunedAtOnce, kindOf: groupOf })) {
     if (context.signal.aborted) break;
@@ -92,8 +92,4 @@ export async function prune(context: MigrationContext, plan: PrunePlan): Promise
     context.progress.advance('pruning', count, done / all);
   }
   return removed;
-}
-
-function sumOf(counts: ReadonlyMap<Entity, number>): number {
-  return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
