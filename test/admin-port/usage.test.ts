@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
 import { dayKey, unknownOrganizationBase, usedKeysKey } from '../../src/deprecation/ledger/keys.ts';
 import { createLog } from '../../src/log.ts';
@@ -32,6 +32,12 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await port.close();
+});
+
+/** What one test has opened is closed after it, whether or not it passes: otherwise the run would never end. */
+const closings: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closings.splice(0).reverse()) await close();
 });
 
 test('/usage reports the last 30 days by client by default', async () => {
@@ -131,6 +137,7 @@ test('what cannot be answered is a problem with a remedy', async () => {
   const log = createLog('silent');
   const logged = jest.spyOn(log, 'error');
   const alone = await startAdminPort({ store, keyPrefix, token: TOKEN, now: () => now, log });
+  closings.push(alone.close);
   const headers = { authorization: `Bearer ${TOKEN}` };
   expect((await alone.ask('/assets/%E0%A4')).body).toMatchObject({
     status: 400,
@@ -158,18 +165,17 @@ test('what cannot be answered is a problem with a remedy', async () => {
   expect((await alone.ask('/?days=2', { headers })).status).toBe(500);
   const remedy = `a request to the admin port failed: remove the key ${usedKeysKey(base)}, which has the wrong type`;
   expect(logged.mock.calls.map(([message]) => message)).toEqual([remedy, remedy]);
-  await alone.close();
 });
 
 test('without Redis, /usage answers 503 with the remedy and /metrics still works', async () => {
   const redis = await startRedis();
   const lost = await openTestStore(redis.url);
+  closings.push(() => closeRedis(lost));
   const alone = await startAdminPort({ store: lost, keyPrefix: freshPrefix() });
+  closings.push(alone.close);
   await redis.stop();
   const answer = await alone.ask('/usage');
   expect([answer.status, answer.headers['retry-after']]).toEqual([503, '5']);
   expect(answer.body['remedy']).toContain('REDIS_URL');
   expect((await alone.ask('/metrics')).text).toContain('profile_bridge_redis_up 0');
-  await alone.close();
-  await closeRedis(lost);
 });
