@@ -1,7 +1,7 @@
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
 import type { AdminCommand } from './command.ts';
-import { done, type AdminContext, type Report } from './context.ts';
+import { done, interrupted, type AdminContext, type Report } from './context.ts';
 import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -23,7 +23,7 @@ async function showAudit(
   const { store, base } = await context.existingOrganization(org);
   let separator = '[\n';
   for await (const page of readAudit(store, base)) {
-    if (context.signal.aborted) return { kind: 'interrupted', message: 'interrupted' };
+    if (context.signal.aborted) return interrupted();
     for (const entry of page) {
       if (json) context.out(separator + JSON.stringify(forMachines(entry)));
       else context.out(`${forPeople(entry)}\n`);

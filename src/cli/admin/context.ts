@@ -11,35 +11,37 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 /** What the commands share. */
 export type AdminContext = ReturnType<typeof createContext>;
 
-/** The outcome of a command. `json` is for machines, `text` for people; what would not be printable is escaped. */
-export type Report =
-  | { kind: 'done'; json?: unknown; text?: string }
-  | { kind: 'problem'; message: string; json?: unknown; text?: string }
-  | { kind: 'usage'; message: string }
-  | { kind: 'interrupted'; message: string };
+/** How a command ended. `json` is for machines, `text` for people; what would not be printable in it is escaped. */
+export interface Report {
+  exitCode: 0 | 1 | 2 | 130;
+  json?: unknown;
+  text?: string;
+  /** One line with the remedy, unless the command is done. */
+  error?: string;
+}
 
-/** A report with exit code 0. */
 export function done(json: unknown, text: string): Report {
-  return { kind: 'done', json, text };
+  return { exitCode: 0, json, text };
 }
 
-/** A report with exit code 1: one line with the remedy, and what else to print. */
-export function problem(message: string, output: { json?: unknown; text?: string } = {}): Report {
-  return { kind: 'problem', message, ...output };
+/** For a command that ran and found a problem. */
+export function problem(error: string, output: { json?: unknown; text?: string } = {}): Report {
+  return { exitCode: 1, error, ...output };
 }
 
-/** A report with exit code 2. */
-export function wrongUsage(message: string): Report {
-  return { kind: 'usage', message };
+export function wrongUsage(error: string): Report {
+  return { exitCode: 2, error };
 }
 
-const exitCodes: Record<Report['kind'], number> = { done: 0, problem: 1, usage: 2, interrupted: 130 };
+export function interrupted(error = 'interrupted'): Report {
+  return { exitCode: 130, error };
+}
 
 export function createContext({ env, out, err, signal }: Shell) {
   const releasers = createReleasers();
   let read: Config | undefined;
   let opening: Promise<RedisClient> | undefined;
-  let exitCode = 0;
+  let exitCode: Report['exitCode'] = 0;
   const config = (): Config => (read ??= readConfig(env));
   const note = (line: string): void => void err.write(`${printable(line)}\n`);
   const open = async (options: { anyLayout?: boolean } = {}) => {
@@ -66,12 +68,11 @@ export function createContext({ env, out, err, signal }: Shell) {
     },
     /** Prints the report of a command and sets the exit code. */
     finish: (report: Report, { json: isJson = false }: { json?: boolean }): void => {
-      exitCode = exitCodes[report.kind];
-      const { json, text = '' } = { json: undefined, text: undefined, ...report };
+      const { json, text = '', error } = report;
+      exitCode = report.exitCode;
       if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
       if (!isJson && text !== '') out(`${text.split('\n').map(printable).join('\n')}\n`);
-      const isQuiet = report.kind === 'interrupted' && signal.reason === readerGone;
-      if (report.kind !== 'done' && !isQuiet) note(`error: ${report.message}`);
+      if (error !== undefined && !(exitCode === 130 && signal.reason === readerGone)) note(`error: ${error}`);
     },
     exitCode: (): number => exitCode,
     close: releasers.close,

@@ -1,7 +1,7 @@
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
 import { adminCommand } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { interrupted, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
 import { onlyOrganization } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
@@ -39,9 +39,8 @@ async function check(
   const { signal } = context;
   const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal });
   if (outcome.kind === 'unknown-organization') throw new UnknownOrganizationError(org ?? '');
-  if (outcome.kind === 'interrupted') {
-    return { kind: 'interrupted', message: 'interrupted: run it again; repairs made so far are kept' };
-  }
+  if (outcome.kind === 'interrupted')
+    return interrupted('interrupted: run it again; repairs made so far are kept');
 
   const { counts, found, repaired, loading } = outcome;
   const remaining = found - repaired;
@@ -55,7 +54,7 @@ async function check(
     }
     context.out(`${describe(counts)}: ${counted(found, 'fault')}, ${repaired} repaired.\n`);
   }
-  if (remaining === 0) return { kind: 'done' };
+  if (remaining === 0) return { exitCode: 0 };
   return problem(
     repair
       ? `${counted(remaining, 'fault')} could not be repaired: follow their remedies, or run this again if names were being changed meanwhile`

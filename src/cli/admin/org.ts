@@ -9,7 +9,7 @@ import { countHoldings, findSettings, listOrganizations, saveSettings } from '..
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { adminCommand, migrateCommand, parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
+import { done, interrupted, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
 
 interface SetOptions {
   usernameMin?: number;
@@ -133,7 +133,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
         'this process was paused for too long, or Redis has failed over, so nothing was changed: run it again',
       );
     case 'interrupted':
-      return { kind: 'interrupted', message: 'interrupted, nothing was changed: run it again' };
+      return interrupted('interrupted, nothing was changed: run it again');
     case 'collisions': {
       const { collisions, isComplete } = outcome;
       const rows = collisions.flatMap((names, group) =>

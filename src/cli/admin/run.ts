@@ -5,7 +5,7 @@ import { adminCommand, describeError, configureErrorsAndHelp } from '../command-
 import type { Shell } from '../shell.ts';
 import { addAudit } from './audit.ts';
 import { AdminCommand } from './command.ts';
-import { createContext, type AdminContext } from './context.ts';
+import { createContext, interrupted, type AdminContext } from './context.ts';
 import { addCutover } from './cutover/cutover.ts';
 import { addDeprecation } from './deprecation/deprecation.ts';
 import { addFsck } from './fsck.ts';
@@ -42,7 +42,7 @@ export async function runAdmin(args: readonly string[], shell: Shell): Promise<n
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     if (shell.signal.aborted && error === shell.signal.reason) {
-      context.finish({ kind: 'interrupted', message: 'interrupted' }, {});
+      context.finish(interrupted(), {});
       return context.exitCode();
     }
     context.note(`error: ${describeError(error)}`);

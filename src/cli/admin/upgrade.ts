@@ -1,7 +1,7 @@
 import { counted } from '../../lib/numbers.ts';
 import { layoutFault, layoutVersion, upgradeLayout } from '../../redis/layout.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, type AdminContext, type Report } from './context.ts';
+import { done, interrupted, problem, type AdminContext, type Report } from './context.ts';
 
 /** `admin upgrade`: converts the stored data to the layout of this version. */
 export function addUpgrade(program: AdminCommand): void {
@@ -37,9 +37,8 @@ async function upgrade(context: AdminContext, { json = false }: { json?: boolean
     case 'unknown':
       return problem(layoutFault(outcome) ?? '');
     case 'interrupted':
-      return {
-        kind: 'interrupted',
-        message: 'interrupted: the service does not start until the upgrade is finished; run it again',
-      };
+      return interrupted(
+        'interrupted: the service does not start until the upgrade is finished; run it again',
+      );
   }
 }

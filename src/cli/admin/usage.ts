@@ -7,7 +7,7 @@ import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts
 import { unlessAborted } from '../../lib/collections/until-aborted.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand } from './command.ts';
-import { done, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
+import { done, interrupted, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
 import { parseTime } from './options.ts';
 
 interface UsageOptions {
@@ -82,14 +82,12 @@ async function showUsage(
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
   const { store, keyPrefix } = await openFor(context, org);
+  // Of very many organizations, a report takes seconds.
   const report = await unlessAborted(reportUsage(store, keyPrefix, read.query, now), context.signal);
-  if (report === undefined) return interrupted;
+  if (report === undefined) return interrupted();
   if (csv) for (const line of reportCsv(report)) context.out(line);
   return done(report, csv ? '' : reportLines(report).join('\n'));
 }
-
-/** Of very many organizations, a report takes seconds. */
-const interrupted: Report = { kind: 'interrupted', message: 'interrupted' };
 
 /** The store, once it is known that it has the organization, if one is given. */
 async function openFor(context: AdminContext, org: string | undefined) {
@@ -103,7 +101,7 @@ async function checkRetirement(
   const { store, keyPrefix } = await openFor(context, org);
   const question = { organizationId: org, days, now: Date.now() };
   const check = await unlessAborted(retireCheck(store, keyPrefix, question), context.signal);
-  if (check === undefined) return interrupted;
+  if (check === undefined) return interrupted();
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return done(check, text);
   return problem(`cannot be retired yet: ${check.reasons.join('; ')}`, { json: check, text });

@@ -20,7 +20,7 @@ import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
 import type { AdminCommand } from '../command.ts';
-import { done, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
+import { done, interrupted, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
 import { repeatable } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
@@ -248,7 +248,7 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
     case 'changed':
       return problem(`the mode has changed to ${outcome.mode} meanwhile: see ${adminCommand} cutover show`);
     case 'interrupted':
-      return { kind: 'interrupted', message: `interrupted: the mode is ${from} as before` };
+      return interrupted(`interrupted: the mode is ${from} as before`);
     case 'withdrawn': {
       const { reasons, missing } = outcome;
       const who =

@@ -100,7 +100,7 @@ async function setPolicy(context: AdminContext, { layer, endless }: Given): Prom
     return wrongUsage(`nothing to set: see ${adminCommand} deprecation set --help`);
   }
   const report = await change(context, setInLayer(layer));
-  if (report.kind === 'done') {
+  if (report.exitCode === 0) {
     for (const exempt of await findUnknown(context, layer.exemptions)) {
       context.note(`note: there is no ${describeExempt(exempt)} yet: check the name`);
     }
