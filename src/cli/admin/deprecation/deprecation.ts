@@ -138,18 +138,11 @@ async function clearPolicy(context: AdminContext, options: ClearOptions): Promis
       ...exemptKey.map((keyId) => ({ keyId })),
     ],
   };
-  if (Object.values(removals).flat().length > 0) return await change(context, clearInLayer(removals));
-  return await change(context, clearLayer, (before) => {
-    const words = formatSetOptions(before, Date.now());
-    return words === '' ? [] : [`To undo: ${adminCommand} deprecation set ${words}`];
-  });
+  const isNamed = Object.values(removals).flat().length > 0;
+  return await change(context, isNamed ? clearInLayer(removals) : clearLayer);
 }
 
-async function change(
-  context: AdminContext,
-  edit: Edit,
-  notesOn: (before: PolicyLayer) => string[] = () => [],
-): Promise<Report> {
+async function change(context: AdminContext, edit: Edit): Promise<Report> {
   const { store, keyPrefix } = await context.open();
   const changed = await changePolicy(store, keyPrefix, edit, {
     defaults: defaultsOf(context),
@@ -157,12 +150,12 @@ async function change(
   });
   if (changed.kind === 'refused') {
     const { reasons } = changed;
-    return problem(`nothing was changed: ${reasons.join('; ')}`, {
-      json: { changed: false, reasons },
-    });
+    return problem(`nothing was changed: ${reasons.join('; ')}`, { json: { changed: false, reasons } });
   }
   const effect = 'The change takes effect on every instance within 5 seconds.';
-  return describe(changed.policy, changed.version, effect, ...notesOn(changed.before));
+  const lost = edit === clearLayer ? formatSetOptions(changed.before, Date.now()) : '';
+  const undo = lost === '' ? [] : [`To undo: ${adminCommand} deprecation set ${lost}`];
+  return describe(changed.policy, changed.version, effect, ...undo);
 }
 
 /** The layers below the operator's, lowest first. */
