@@ -1,14 +1,11 @@
+import { getOrInsert } from './get-or-insert.ts';
+
 /** Groups values by key, in order; `Map.groupBy` comes with Node 21. */
 export function groupBy<Value>(
   values: readonly Value[],
   keyOf: (value: Value) => string,
 ): Map<string, [Value, ...Value[]]> {
-  const groups = new Map<string, [Value, ...Value[]]>();
-  for (const value of values) {
-    const key = keyOf(value);
-    const own = groups.get(key);
-    if (own === undefined) groups.set(key, [value]);
-    else own.push(value);
-  }
-  return groups;
+  const groups = new Map<string, Value[]>();
+  for (const value of values) getOrInsert(groups, keyOf(value), () => []).push(value);
+  return groups as Map<string, [Value, ...Value[]]>;
 }
