@@ -12,29 +12,22 @@ export function availableCpus(root = '/'): number {
 
 /** The smallest CPU quota of this process's control groups, in CPUs; Infinity if there is none. */
 function cpuQuota(root: string): number {
-  let smallest = Infinity;
-  for (const line of readText(join(root, 'proc/self/cgroup')).split('\n')) {
-    // hierarchy:controllers:path, as in cgroups(7); version 2 names no controllers.
-    const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-    if (controllers === undefined || path === undefined) continue;
-    if (controllers === '')
-      smallest = Math.min(smallest, ...quotas(join(root, 'sys/fs/cgroup'), path, readV2));
-    else if (controllers.split(',').includes('cpu')) {
-      smallest = Math.min(smallest, ...quotas(join(root, 'sys/fs/cgroup/cpu'), path, readV1));
-    }
-  }
-  return smallest;
+  // hierarchy:controllers:path, as in cgroups(7); version 2 names no controllers.
+  const groups = readText(join(root, 'proc/self/cgroup')).matchAll(/^\d+:([^:\n]*):(.*)$/gm);
+  const found = [...groups].flatMap(([, controllers = '', path = '']) => {
+    if (controllers === '') return quotas(join(root, 'sys/fs/cgroup'), path, readV2);
+    if (!controllers.split(',').includes('cpu')) return [];
+    return quotas(join(root, 'sys/fs/cgroup/cpu'), path, readV1);
+  });
+  return Math.min(...found);
 }
 
 /** The quotas of a group and its parents, each of which limits the process. */
 function quotas(mount: string, path: string, read: (folder: string) => number): number[] {
   // In a container the path may be the host's, while the mount shows only the container's own group.
-  let folder = existsSync(join(mount, path)) ? join(mount, path) : mount;
-  const found = [read(folder)];
-  while (folder.length > mount.length) {
-    folder = dirname(folder);
-    found.push(read(folder));
-  }
+  const own = existsSync(join(mount, path)) ? join(mount, path) : mount;
+  const found: number[] = [];
+  for (let folder = own; folder.length >= mount.length; folder = dirname(folder)) found.push(read(folder));
   return found;
 }
 
