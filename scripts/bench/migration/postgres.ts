@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { postgresPrograms, runPostgres, startPostgres } from '../../../test/support/servers/postgres.ts';
 import { avatar, pictureUrl, wallet } from '../load/seed.ts';
-import { changedAt, organization, writeTable } from './inputs.ts';
+import { changedAt } from '../pipe.ts';
+import { organization, writeTable } from './inputs.ts';
 import { runShell } from './programs.ts';
 
 const mapping = `entities:

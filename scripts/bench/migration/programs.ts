@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
+import { succeed } from '../pipe.ts';
 
 /** What one call of the migration tool took. */
 export interface Call {
@@ -38,15 +38,6 @@ export async function migrate(
   };
 }
 
-/** Loads a file of commands by `redis-cli --pipe`; how many seconds that took. */
-export async function pipeFile(redisUrl: string, path: string): Promise<number> {
-  const startedAt = performance.now();
-  const cli = spawn('redis-cli', ['-u', redisUrl, '--pipe'], { stdio: ['pipe', 'ignore', 'inherit'] });
-  createReadStream(path, { highWaterMark: 1 << 20 }).pipe(cli.stdin);
-  await succeed(cli, 'redis-cli --pipe');
-  return (performance.now() - startedAt) / 1000;
-}
-
 /** Runs a pipeline of programs by the shell, with these variables; how many seconds that took. */
 export async function runShell(script: string, variables: Record<string, string>): Promise<number> {
   const startedAt = performance.now();
@@ -56,9 +47,4 @@ export async function runShell(script: string, variables: Record<string, string>
   });
   await succeed(shell, 'the pipeline');
   return (performance.now() - startedAt) / 1000;
-}
-
-async function succeed(child: ChildProcess, what: string): Promise<void> {
-  const [code] = (await once(child, 'close')) as [number | null];
-  if (code !== 0) throw new Error(`${what} ended with ${code}`);
 }

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { writeCommands, writeProfiles, writeScattered } from '../migration/inputs.ts';
 import { openPostgresSource } from '../migration/postgres.ts';
-import { migrate as runTool, pipeFile, type Call } from '../migration/programs.ts';
+import { migrate as runTool, type Call } from '../migration/programs.ts';
+import { pipeCommands } from '../pipe.ts';
 import { judged, ratioRow, type Aim, type Row, type Section } from '../report/section.ts';
 import { ratio } from '../report/stats.ts';
 import { openStore } from '../resources.ts';
@@ -49,7 +51,7 @@ export const migrate: Section = {
       // A round is long enough that few are sufficient.
       for (let round = 0; round < Math.min(rounds, 3); round += 1) {
         await empty();
-        pipes.push(await pipeFile(url, commands));
+        pipes.push(await pipeCommands(url, createReadStream(commands, { highWaterMark: 1 << 20 })));
         await empty();
         applies.push(await tool('apply', ...source));
         unchanged.push(await tool('apply', ...source, '--fresh'));

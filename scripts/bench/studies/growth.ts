@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { Command } from 'commander';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
@@ -10,7 +11,7 @@ import { startRedis } from '../../../test/support/redis.ts';
 import { load, users, type Workload } from '../load/load.ts';
 import { wholeNumber } from '../../../src/cli/command-line.ts';
 import { print, runTool } from '../../program.ts';
-import { pipeProfiles, type Crowd } from '../pipe.ts';
+import { inBlocks, pipeCommands, profileCommands } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, createPlayerKey, playerKey, userId } from '../load/seed.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
 import { median } from '../report/stats.ts';
@@ -38,17 +39,16 @@ const releasers = createReleasers();
 
 async function study(many: number, few: number, rounds: number, seconds: number): Promise<void> {
   try {
-    const spread = { organizations: numbered(1000), profilesEach: few };
-    const [memoryFew] = await loaded({ organizations: [organization], profilesEach: few });
-    const [memoryMany, urlMany] = await loaded({ organizations: [organization], profilesEach: many });
+    const [memoryFew] = await loaded([organization], few);
+    const [memoryMany, urlMany] = await loaded([organization], many);
     print(
       `memory per profile: ${memoryFew} bytes in an organization of ${few}, ${memoryMany} in one of ${many}`,
     );
     if (many >= few * 1000) {
-      const [memorySpread] = await loaded(spread);
+      const [memorySpread] = await loaded(numbered(1000), few);
       print(`memory per profile: ${memorySpread} bytes in 1000 organizations of ${few} each`);
     }
-    const [, urlFew] = await loaded({ organizations: [organization], profilesEach: few });
+    const [, urlFew] = await loaded([organization], few);
     const bridges = { few: await opened(urlFew), many: await opened(urlMany) };
     print(
       `ready after: ${Math.round(bridges.few.readyMs)} ms with ${few} profiles, ` +
@@ -79,21 +79,23 @@ async function study(many: number, few: number, rounds: number, seconds: number)
   }
 }
 
-/** A Redis with these profiles; the bytes that each takes, and the address. */
-async function loaded(crowd: Crowd): Promise<[bytes: number, url: string]> {
+/** A Redis with so many profiles of each organization; the bytes that each takes, and the address. */
+async function loaded(
+  organizations: readonly string[],
+  profilesEach: number,
+): Promise<[bytes: number, url: string]> {
   const redis = await startRedis();
   releasers.onClose('redis', redis.stop);
   const store = await connectRedis(redis.url);
   const before = await usedMemory(store);
-  const begun = performance.now();
-  await pipeProfiles(redis.port, crowd);
-  const profiles = crowd.profilesEach * crowd.organizations.length;
+  const commands = function* (): Generator<string, void> {
+    for (const one of organizations) yield* profileCommands(one, profilesEach);
+  };
+  const seconds = await pipeCommands(redis.url, Readable.from(inBlocks(commands())));
+  const profiles = profilesEach * organizations.length;
   const bytes = ((await usedMemory(store)) - before) / profiles;
-  print(
-    `${profiles} profiles in ${crowd.organizations.length} organization(s): loaded in ` +
-      `${((performance.now() - begun) / 1000).toFixed(1)} s`,
-  );
-  if (crowd.organizations.length === 1) await addCallers(store, crowd.profilesEach);
+  print(`${profiles} profiles in ${organizations.length} organization(s): loaded in ${seconds.toFixed(1)} s`);
+  if (organizations.length === 1) await addCallers(store, profilesEach);
   await closeRedis(store);
   return [Math.round(bytes), redis.url];
 }
