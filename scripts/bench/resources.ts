@@ -15,18 +15,7 @@ export interface Plan {
 }
 
 /** What the sections measure: one private Redis, and the bridge as it would run in production. */
-export interface Resources extends Plan {
-  redisUrl: string;
-  store: RedisClient;
-  bridge: Served;
-  /** The limit, and the version written in an afternoon (servers/). */
-  bare: Served;
-  afternoon: Served;
-  /** Another bridge on the same Redis, until the resources are closed. */
-  openBridge: (environment: Record<string, string>) => Promise<Served>;
-  say: (line: string) => void;
-  close: () => Promise<void>;
-}
+export type Resources = Awaited<ReturnType<typeof openResources>>;
 
 /** A private Redis without persistence, which records whatever takes it longer than 1 ms (SLOWLOG). */
 export async function openStore(): Promise<{ url: string; store: RedisClient; close: () => Promise<void> }> {
@@ -50,18 +39,17 @@ export async function usedMemory(store: RedisClient): Promise<number> {
 }
 
 /** Opens the resources, with 1,000 users for each of the three servers. The bridge must have been compiled. */
-export async function openResources(plan: Plan, say: (line: string) => void): Promise<Resources> {
+export async function openResources(plan: Plan, say: (line: string) => void) {
   const releasers = createReleasers();
   try {
     const { url: redisUrl, store, close } = await openStore();
     releasers.onClose('redis', close);
 
-    const seeding = [
+    await Promise.all([
       seedOrganization(store, 'bridge'),
       seedOrganization(store, 'bare'),
       seedAfternoon(store),
-    ];
-    await Promise.all(seeding);
+    ]);
 
     const openBridge = (environment: Record<string, string>): Promise<Served> =>
       kept(releasers, serveBridge(redisUrl, environment));
@@ -71,8 +59,10 @@ export async function openResources(plan: Plan, say: (line: string) => void): Pr
       redisUrl,
       store,
       bridge: await openBridge({}),
+      /** The limit, and the version written in an afternoon (servers/). */
       bare: await open('bare.ts'),
       afternoon: await open('afternoon.ts'),
+      /** Another bridge on the same Redis, until the resources are closed. */
       openBridge,
       say,
       close: releasers.close,

@@ -4,22 +4,11 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startCluster, type RedisCluster } from '../../../test/support/servers/redis-cluster.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export const keyPrefix = 'pb:';
 
 /** Two bridges on one store, to be broken. */
-export interface Deployment {
-  bridges: readonly [Server, Server];
-  /** Exactly one of the two. */
-  redis: Server | undefined;
-  cluster: RedisCluster | undefined;
-  /** The environment of the operator's tools. */
-  env: Record<string, string>;
-  /** A connection of the drill's own, to set things up with. */
-  store: RedisClient;
-  close: () => Promise<void>;
-}
+export type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
 export interface DeploymentOptions {
   store: 'single' | 'cluster';
@@ -27,10 +16,7 @@ export interface DeploymentOptions {
   environment?: Record<string, string> | undefined;
 }
 
-export async function openDeployment({
-  store: kind,
-  environment = {},
-}: DeploymentOptions): Promise<Deployment> {
+export async function openDeployment({ store: kind, environment = {} }: DeploymentOptions) {
   const releasers = createReleasers();
   try {
     const cluster = kind === 'cluster' ? await startCluster({ replicas: true }) : undefined;
@@ -50,8 +36,17 @@ export async function openDeployment({
       releasers.onClose('bridge', bridge.stop);
       return bridge;
     };
-    const first = await open();
-    return { bridges: [first, await open()], redis, cluster, env, store, close: releasers.close };
+    return {
+      bridges: [await open(), await open()] as const,
+      /** Exactly one of the two. */
+      redis,
+      cluster,
+      /** The environment of the operator's tools. */
+      env,
+      /** A connection of the drill's own, to set things up with. */
+      store,
+      close: releasers.close,
+    };
   } catch (error) {
     await releasers.close();
     throw error;
