@@ -1,24 +1,29 @@
 import type { Config } from './config.ts';
 import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
-import { watchPolicy, type PolicyWatch } from './deprecation/policy/policy-store.ts';
+import { watchPolicy } from './deprecation/policy/policy-store.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import type { Log } from './log.ts';
 import { createMediaStore } from './media/open.ts';
 import { watchMedia } from './media/lifecycle.ts';
-import type { MediaStore } from './media/store.ts';
-import type { RedisClient } from './redis/connection/client.ts';
 import { openStore } from './redis/connection/open.ts';
 
 /** What every process of the bridge has open. */
-export interface Resources {
-  config: Config;
-  log: Log;
-  releasers: Releasers;
-  store: RedisClient;
-  redisUrl: string;
-  media: MediaStore;
-  arePicturesAvailable: () => boolean;
-  deprecation: PolicyWatch;
+export type Resources = Awaited<ReturnType<typeof openResources>>;
+
+async function openResources(config: Config, log: Log, releasers: Releasers) {
+  const { store, redisUrl } = await openStore(config, releasers, log);
+  const { media, arePicturesAvailable, close } = watchMedia(
+    await createMediaStore(config.mediaUrl, config),
+    log,
+  );
+  releasers.onClose('picture store', close);
+  const deprecation = await watchPolicy(store, config.keyPrefix, {
+    defaults: [readContractPolicy(), config.deprecation],
+    baseUrl: config.publicBaseUrl,
+    log,
+  });
+  releasers.onClose('deprecation policy', deprecation.close);
+  return { config, log, releasers, store, redisUrl, media, arePicturesAvailable, deprecation };
 }
 
 /**
@@ -34,16 +39,7 @@ export async function withResources<Started>(
     log.error(`closing failed: ${name}`, { error: String(error) });
   });
   try {
-    const opened = await openStore(config, releasers, log);
-    const watched = watchMedia(await createMediaStore(config.mediaUrl, config), log);
-    releasers.onClose('picture store', watched.close);
-    const deprecation = await watchPolicy(opened.store, config.keyPrefix, {
-      defaults: [readContractPolicy(), config.deprecation],
-      baseUrl: config.publicBaseUrl,
-      log,
-    });
-    releasers.onClose('deprecation policy', deprecation.close);
-    const started = await start({ config, log, releasers, ...opened, ...watched, deprecation });
+    const started = await start(await openResources(config, log, releasers));
     return { ...started, close: releasers.close };
   } catch (error) {
     await releasers.close();
