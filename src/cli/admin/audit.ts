@@ -1,7 +1,7 @@
 import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
-import type { AdminCommand } from './command.ts';
-import { done, interrupted, type AdminContext, type Report } from './context.ts';
+import type { AdminCommand, AdminContext } from './context.ts';
+import { done, interrupted, type CommandResult } from '../tool.ts';
 import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -19,7 +19,7 @@ export function addAudit(program: AdminCommand): void {
 async function showAudit(
   context: AdminContext,
   { org, json = false }: { org: string; json?: boolean },
-): Promise<Report> {
+): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
   let separator = '[\n';
   for await (const page of readAudit(store, base)) {

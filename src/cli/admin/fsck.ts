@@ -1,7 +1,7 @@
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
 import { adminCommand } from '../command-line.ts';
-import type { AdminCommand } from './command.ts';
-import { interrupted, problem, UnknownOrganizationError, type AdminContext, type Report } from './context.ts';
+import { UnknownOrganizationError, type AdminContext, type AdminCommand } from './context.ts';
+import { interrupted, problem, type CommandResult } from '../tool.ts';
 import { onlyOrganization } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
@@ -29,7 +29,7 @@ export function addFsck(program: AdminCommand): void {
 async function check(
   context: AdminContext,
   { org, repair = false, json = false }: FsckOptions,
-): Promise<Report> {
+): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   let separator = '{"faults":[\n';
   const onFault = (fault: Fault): void => {

@@ -9,8 +9,8 @@ import {
 } from '../../redis/operator/api-keys.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../command-line.ts';
-import type { AdminCommand } from './command.ts';
-import { done, problem, type AdminContext, type Report } from './context.ts';
+import type { AdminCommand, AdminContext } from './context.ts';
+import { done, problem, type CommandResult } from '../tool.ts';
 import { organizationOption, parseFutureInstant } from './options.ts';
 
 interface CreateOptions {
@@ -65,7 +65,7 @@ export function addKey(program: AdminCommand): void {
 async function createKey(
   context: AdminContext,
   { org, role, user, client, expires }: CreateOptions,
-): Promise<Report> {
+): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
   const key = { role, userId: user, client, expiresAt: expires };
   const { apiKey, keyId } = await createApiKey(store, base, key);
@@ -74,7 +74,7 @@ async function createKey(
   return done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text);
 }
 
-async function listKeys(context: AdminContext, { org }: { org: string }): Promise<Report> {
+async function listKeys(context: AdminContext, { org }: { org: string }): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
   const keys = (await listApiKeys(store, base)).map(describeKey);
   if (keys.length === 0) {
@@ -99,7 +99,11 @@ function describeKey({ keyId, role, userId, client, createdAt, expiresAt, revoke
   };
 }
 
-async function revokeKey(context: AdminContext, keyId: string, { org }: { org: string }): Promise<Report> {
+async function revokeKey(
+  context: AdminContext,
+  keyId: string,
+  { org }: { org: string },
+): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
   const outcome = await revokeApiKey(store, base, keyId);
   if (outcome === 'unknown') {

@@ -8,8 +8,8 @@ import { organizationBase } from '../../redis/keys.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { adminCommand, migrateCommand, parseId, wholeNumber } from '../command-line.ts';
-import type { AdminCommand } from './command.ts';
-import { done, interrupted, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
+import type { AdminCommand, AdminContext } from './context.ts';
+import { done, interrupted, problem, wrongUsage, type CommandResult } from '../tool.ts';
 
 interface SetOptions {
   usernameMin?: number;
@@ -68,7 +68,11 @@ export function addOrg(program: AdminCommand): void {
     .runs(listAll);
 }
 
-async function setOrganization(context: AdminContext, id: string, options: SetOptions): Promise<Report> {
+async function setOrganization(
+  context: AdminContext,
+  id: string,
+  options: SetOptions,
+): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const current = await findSettings(store, keyPrefix, id);
   const given = givenSettings(options);
@@ -115,7 +119,7 @@ function givenSettings(options: SetOptions): Partial<OrganizationSettings> {
 }
 
 /** Undefined if usernames are now compared as requested. */
-function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefined {
+function describeRefusal(outcome: ReindexOutcome, id: string): CommandResult | undefined {
   switch (outcome.kind) {
     case 'rebuilt':
     case 'unchanged':
@@ -150,7 +154,7 @@ function describeRefusal(outcome: ReindexOutcome, id: string): Report | undefine
   }
 }
 
-async function showOrganization(context: AdminContext, id: string): Promise<Report> {
+async function showOrganization(context: AdminContext, id: string): Promise<CommandResult> {
   const { store, base, settings } = await context.existingOrganization(id);
   const holdings = await countHoldings(store, base);
   const text = describeSettings(settings, [
@@ -161,7 +165,7 @@ async function showOrganization(context: AdminContext, id: string): Promise<Repo
   return done({ ...organizationRecord(id, settings), ...holdings }, text);
 }
 
-async function listAll(context: AdminContext): Promise<Report> {
+async function listAll(context: AdminContext): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const ids = await listOrganizations(store, keyPrefix);
   const all = await Promise.all(

@@ -1,8 +1,8 @@
 import { encodeReference } from '../../domain/profile.ts';
 import { addToCollection, setObject, setWallet } from '../../redis/operator/profile-data.ts';
 import { parseId } from '../command-line.ts';
-import type { AdminCommand } from './command.ts';
-import { done } from './context.ts';
+import type { AdminCommand } from './context.ts';
+import { done } from '../tool.ts';
 import { organizationOption, parseHttpUrl, parseWallet } from './options.ts';
 
 /*

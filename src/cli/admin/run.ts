@@ -1,11 +1,8 @@
-import { CommanderError, type Command } from 'commander';
-import { ConfigError } from '../../config.ts';
-import { version } from '../../version.ts';
-import { adminCommand, describeError, configureErrorsAndHelp } from '../command-line.ts';
+import { adminCommand } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import { addAudit } from './audit.ts';
-import { AdminCommand } from './command.ts';
-import { createContext, interrupted, type AdminContext } from './context.ts';
+import { createContext, type AdminCommand } from './context.ts';
+import { createTool, interrupted } from '../tool.ts';
 import { addCutover } from './cutover/cutover.ts';
 import { addDeprecation } from './deprecation/deprecation.ts';
 import { addFsck } from './fsck.ts';
@@ -30,31 +27,11 @@ const additions: ((program: AdminCommand) => void)[] = [
   addCutover,
 ];
 
-/**
- * Runs the operator's tool. Returns the exit code: 0 done, 1 ran and found a problem, 2 wrong usage or
- * configuration, 130 interrupted. Every error is one line with the remedy.
- */
+/** Runs the operator's tool. Returns the exit code; every error is one line with the remedy. */
 export async function runAdmin(args: readonly string[], shell: Shell): Promise<number> {
   const context = createContext(shell);
-  try {
-    await createProgram(context, shell).parseAsync(args, { from: 'user' });
-    return context.exitCode();
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (shell.signal.aborted && error === shell.signal.reason) {
-      context.finish(interrupted(), {});
-      return context.exitCode();
-    }
-    context.note(`error: ${describeError(error)}`);
-    return error instanceof ConfigError ? 2 : 1;
-  } finally {
-    await context.close();
-  }
-}
-
-function createProgram(context: AdminContext, { out, err }: Shell): Command {
-  const program = new AdminCommand(context, adminCommand)
-    .version(version)
+  const { program, run } = createTool(adminCommand, context, shell);
+  program
     .description(
       "Manage the organizations, API keys and deprecation of Profile Bridge, in the service's Redis.",
     )
@@ -67,8 +44,14 @@ function createProgram(context: AdminContext, { out, err }: Shell): Command {
     )
     .addHelpText('after', programHelp);
   for (const add of additions) add(program);
-  configureErrorsAndHelp(program, out, (text) => err.write(text));
-  return program;
+  const { signal } = shell;
+  try {
+    return await run(args, (error) =>
+      signal.aborted && error === signal.reason ? interrupted() : undefined,
+    );
+  } finally {
+    await context.close();
+  }
 }
 
 const programHelp = `

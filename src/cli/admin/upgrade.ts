@@ -1,7 +1,7 @@
 import { counted } from '../../lib/numbers.ts';
 import { layoutFault, layoutVersion, upgradeLayout } from '../../redis/layout.ts';
-import type { AdminCommand } from './command.ts';
-import { done, interrupted, problem, type AdminContext, type Report } from './context.ts';
+import type { AdminCommand, AdminContext } from './context.ts';
+import { done, interrupted, problem, type CommandResult } from '../tool.ts';
 
 /** `admin upgrade`: converts the stored data to the layout of this version. */
 export function addUpgrade(program: AdminCommand): void {
@@ -14,7 +14,7 @@ export function addUpgrade(program: AdminCommand): void {
     .runs(upgrade);
 }
 
-async function upgrade(context: AdminContext, { json = false }: { json?: boolean }): Promise<Report> {
+async function upgrade(context: AdminContext, { json = false }: { json?: boolean }): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open({ anyLayout: true });
   const outcome = await upgradeLayout(store, keyPrefix, {
     signal: context.signal,

@@ -6,8 +6,8 @@ import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { unlessAborted } from '../../lib/collections/until-aborted.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
-import type { AdminCommand } from './command.ts';
-import { done, interrupted, problem, wrongUsage, type AdminContext, type Report } from './context.ts';
+import type { AdminCommand, AdminContext } from './context.ts';
+import { done, interrupted, problem, wrongUsage, type CommandResult } from '../tool.ts';
 import { parseTime } from './options.ts';
 
 interface UsageOptions {
@@ -77,7 +77,7 @@ function checkTime(text: string): string {
 async function showUsage(
   context: AdminContext,
   { from, to, org, group, csv = false }: UsageOptions,
-): Promise<Report> {
+): Promise<CommandResult> {
   const now = Date.now();
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
@@ -97,7 +97,7 @@ async function openFor(context: AdminContext, org: string | undefined) {
 async function checkRetirement(
   context: AdminContext,
   { org, days }: { org?: string; days: number },
-): Promise<Report> {
+): Promise<CommandResult> {
   const { store, keyPrefix } = await openFor(context, org);
   const question = { organizationId: org, days, now: Date.now() };
   const check = await unlessAborted(retireCheck(store, keyPrefix, question), context.signal);

@@ -11,7 +11,7 @@ import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
 import { listIssues, listWarnings, remedyFor } from './report/issues.ts';
-import type { CommandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import { countRemoved, describePruning, describeSpared } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 

@@ -3,7 +3,8 @@ import { entityNames, type Entity } from '../../migration/records/records.ts';
 import { number, sumOfValues } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listWarnings } from './report/issues.ts';
-import { commandResult, type CommandResult } from './report/command-result.ts';
+import { commandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 export interface ExportChoice {

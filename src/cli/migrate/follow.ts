@@ -4,7 +4,7 @@ import { number, sumOfValues } from '../../lib/numbers.ts';
 import { FinalError } from '../../migration/engine/issues.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
-import type { CommandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import type { CliEnvironment } from './session.ts';
 
 export interface FollowChoice extends ApplyChoice {

@@ -5,7 +5,7 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
 import { readRun, requireRun, runOrganizations } from '../../migration/runs/runs.ts';
-import type { CommandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
 export interface ForgetChoice {

@@ -5,7 +5,7 @@ import { UsageError } from '../../migration/engine/issues.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
 /** Which source, what of it, and how it is read. */
-export function addSourceOptions(command: Command): Command {
+export function addSourceOptions<Own extends Command>(command: Own): Own {
   return (
     command
       .requiredOption('--source <place>', 'a folder, a file, or a PostgreSQL, MySQL or MariaDB database URL')
@@ -22,7 +22,6 @@ export function addSourceOptions(command: Command): Command {
         parsePastInstant,
       )
       .addOption(runOption())
-      .option('--json', 'print JSON, for machines')
       // More at once would hold Redis for longer than other requests should wait.
       .option('--batch <records>', 'records per call to Redis (default: 500)', wholeNumber(1, 2000))
       .option('--concurrency <calls>', 'calls to Redis in progress at once (default: 4)', wholeNumber(1, 64))
@@ -31,7 +30,7 @@ export function addSourceOptions(command: Command): Command {
 }
 
 /** What to do about problems, and about records that the source no longer has, or that are newer in Redis. */
-export function addWriteOptions(command: Command): Command {
+export function addWriteOptions<Own extends Command>(command: Own): Own {
   return command
     .addOption(
       new Option(

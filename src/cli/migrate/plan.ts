@@ -7,7 +7,7 @@ import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Pruned, PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
 import { listIssues, listWarnings, placeOf, remedyFor } from './report/issues.ts';
-import type { CommandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 type PlanChoice = SourceChoice & SessionChoice & Parameters<typeof makePlan>[2];

@@ -18,7 +18,8 @@ import { dry } from '../../migration/engine/scripts.ts';
 import { describeStoreFault } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
-import { commandResult, type CommandResult, type Report } from './report/command-result.ts';
+import { commandResult, type Report } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 
 /** What a command needs from the process that runs it. */
 export interface CliEnvironment extends Shell {

@@ -11,7 +11,7 @@ import {
 } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import type { CommandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import { countsOf } from './report/figures.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 

@@ -7,7 +7,7 @@ import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { historyOf } from '../../redis/connection/client.ts';
 import { listIssues } from './report/issues.ts';
-import type { CommandResult } from './report/command-result.ts';
+import type { CommandResult } from '../tool.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 

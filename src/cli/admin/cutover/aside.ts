@@ -4,8 +4,8 @@ import { readCutover } from '../../../cutover/switch/registry.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
 import { adminCommand } from '../../command-line.ts';
-import type { AdminCommand } from '../command.ts';
-import { done, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
+import type { AdminCommand, AdminContext } from '../context.ts';
+import { done, problem, wrongUsage, type CommandResult } from '../../tool.ts';
 import { onlyOrganization } from '../options.ts';
 
 interface AsideOptions {
@@ -49,7 +49,7 @@ export function addAside(cutover: AdminCommand): void {
   }
 }
 
-async function listAside(context: AdminContext, { org }: AsideOptions): Promise<Report> {
+async function listAside(context: AdminContext, { org }: AsideOptions): Promise<CommandResult> {
   const { queue } = await openQueue(context, org);
   const changes = await setAsideIn(queue, org);
   const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
@@ -75,7 +75,7 @@ async function decide(
   act: 'retry' | 'drop',
   ids: readonly string[],
   { org, all = false }: AsideOptions,
-): Promise<Report> {
+): Promise<CommandResult> {
   if (all === ids.length > 0) return wrongUsage('give either the ids of changes or --all');
   const { store, keyPrefix, queue } = await openQueue(context, org);
   const { mode } = await readCutover(store, keyPrefix);

@@ -3,8 +3,8 @@ import { readCutover, type CutoverState } from '../../../cutover/switch/registry
 import { gatherEvidence, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
-import type { AdminCommand } from '../command.ts';
-import { done, problem, type AdminContext, type Report } from '../context.ts';
+import type { AdminCommand, AdminContext } from '../context.ts';
+import { done, problem, type CommandResult } from '../../tool.ts';
 import { addAside } from './aside.ts';
 import { addSet } from './set.ts';
 import {
@@ -40,13 +40,13 @@ export function addCutover(program: AdminCommand): void {
   addAside(group);
 }
 
-async function showMode(context: AdminContext): Promise<Report> {
+async function showMode(context: AdminContext): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const state = await readCutover(store, keyPrefix);
   return done(modeJson(state), modeLines(state).join('\n'));
 }
 
-async function showStatus(context: AdminContext): Promise<Report> {
+async function showStatus(context: AdminContext): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const evidence = await gatherEvidence(store, keyPrefix);
   const { state, comparisons, organizations, replay, legacyPictures } = evidence;

@@ -19,8 +19,8 @@ import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { counted, number } from '../../../lib/numbers.ts';
 import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
-import type { AdminCommand } from '../command.ts';
-import { done, interrupted, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
+import type { AdminCommand, AdminContext } from '../context.ts';
+import { done, interrupted, problem, wrongUsage, type CommandResult } from '../../tool.ts';
 import { repeatable } from '../options.ts';
 import { findingLines, instanceLines } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
@@ -62,7 +62,7 @@ export function addSet(cutover: AdminCommand): void {
     .runs(set);
 }
 
-async function set(context: AdminContext, to: Mode, options: SetOptions): Promise<Report> {
+async function set(context: AdminContext, to: Mode, options: SetOptions): Promise<CommandResult> {
   if (to !== 'native' && context.config().legacyBaseUrl === undefined) {
     return wrongUsage(`the mode ${to} needs the legacy service: set LEGACY_BASE_URL`);
   }
@@ -222,7 +222,7 @@ async function removeAssumed(
   return undefined;
 }
 
-function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[]): Report {
+function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[]): CommandResult {
   const why = blocking.map(inWords).join('; ');
   const hint = blocking.some(blocksEvenForced) ? '' : ' (--force switches anyway)';
   const others = verdict.reasons.filter((finding) => !blocking.includes(finding));
@@ -236,7 +236,7 @@ function inWords({ reason, remedy }: Finding): string {
   return `${reason}: ${remedy}`;
 }
 
-function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): Report {
+function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): CommandResult {
   switch (outcome.kind) {
     case 'switched':
       return done(

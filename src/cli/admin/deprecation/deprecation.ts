@@ -13,8 +13,8 @@ import { formatInstant, formatInterval, parseInstant, parseInterval } from '../.
 import { apiKeyIdsKey, organizationBase } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import { adminCommand, parseId } from '../../command-line.ts';
-import type { AdminCommand } from '../command.ts';
-import { done, problem, wrongUsage, type AdminContext, type Report } from '../context.ts';
+import type { AdminCommand, AdminContext } from '../context.ts';
+import { done, problem, wrongUsage, type CommandResult } from '../../tool.ts';
 import { argument, repeatable } from '../options.ts';
 import { policyLines, viewPolicy } from './policy-view.ts';
 import { addSetOptions, formatSetOptions, settingOptions, type Given } from './set-options.ts';
@@ -78,7 +78,7 @@ function brownoutName(text: string): string {
     : formatInstant(argument(parseInstant)(text));
 }
 
-async function showPolicy(context: AdminContext): Promise<Report> {
+async function showPolicy(context: AdminContext): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const stored = await readOperatorLayer(store, keyPrefix);
   if (stored === undefined) return problem(invalidPolicy);
@@ -90,7 +90,7 @@ async function showPolicy(context: AdminContext): Promise<Report> {
   return describe(layerPolicy(...defaultsOf(context), layer), version, origin);
 }
 
-async function setPolicy(context: AdminContext, { layer, endless }: Given): Promise<Report> {
+async function setPolicy(context: AdminContext, { layer, endless }: Given): Promise<CommandResult> {
   const [first] = endless;
   if (first !== undefined) {
     const remedy = 'add --until 2027-01-31T12:00:00Z after it';
@@ -127,7 +127,7 @@ interface ClearOptions {
   exemptKey?: string[];
 }
 
-async function clearPolicy(context: AdminContext, options: ClearOptions): Promise<Report> {
+async function clearPolicy(context: AdminContext, options: ClearOptions): Promise<CommandResult> {
   const { brownout = [], exemptOrg = [], exemptKey = [] } = options;
   const named = settingOptions.filter(([, flag]) => new Option(flag).attributeName() in options);
   const removals = {
@@ -142,7 +142,7 @@ async function clearPolicy(context: AdminContext, options: ClearOptions): Promis
   return await change(context, isNamed ? clearInLayer(removals) : clearLayer);
 }
 
-async function change(context: AdminContext, edit: Edit): Promise<Report> {
+async function change(context: AdminContext, edit: Edit): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const changed = await changePolicy(store, keyPrefix, edit, {
     defaults: defaultsOf(context),
@@ -163,7 +163,7 @@ function defaultsOf(context: AdminContext): PolicyLayer[] {
   return [readContractPolicy(), context.config().deprecation];
 }
 
-function describe(policy: DeprecationPolicy, version: number, ...notes: string[]): Report {
+function describe(policy: DeprecationPolicy, version: number, ...notes: string[]): CommandResult {
   const now = Date.now();
   const text = [...policyLines(policy, now), '', ...notes].join('\n');
   return done({ ...viewPolicy(policy, now), version }, text);

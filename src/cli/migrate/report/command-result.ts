@@ -1,16 +1,7 @@
 import { counted, number } from '../../../lib/numbers.ts';
 import type { Issues } from '../../../migration/engine/issues.ts';
 import type { Chosen } from '../../../migration/engine/read/choose.ts';
-
-/** How a command ended. */
-export interface CommandResult {
-  exitCode: 0 | 1 | 130;
-  /** Undefined, and the text empty, if everything has been printed already. */
-  json: unknown;
-  text: string;
-  /** One line with the remedy, unless all is well. */
-  error?: string | undefined;
-}
+import type { CommandResult } from '../../tool.ts';
 
 /** What a command that reads or writes records has to say. */
 export interface Report {
