@@ -4,21 +4,16 @@ import { runTool } from '../../../test/support/admin.ts';
 import { openClosedLoop, type ClosedLoop } from '../load/closed-loop.ts';
 import type { Workload } from '../load/load.ts';
 import { percentile } from '../load/probe.ts';
-import { playerKey, seedOrganization } from '../load/seed.ts';
+import { seedOrganization } from '../load/seed.ts';
+import { changeUsername, getProfile } from '../load/workloads.ts';
 import { compare, speed } from '../report/compare.ts';
 import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
 import { median, ratio } from '../report/stats.ts';
 import { openStore, type Resources } from '../resources.ts';
 import { kept, serve, serveBridge, type Served } from '../servers/serve.ts';
 
-const read: Workload = {
-  method: 'GET',
-  path: '/api/profile/',
-  organization: 'bridge',
-  apiKey: playerKey,
-};
-/** Every request sets a new name. */
-const change: Workload = { ...read, method: 'PUT', body: '{"username":"renamed-{n}"}' };
+const read = getProfile('bridge');
+const change = changeUsername('bridge');
 
 /** What clients call: the legacy service itself, or a bridge in front of one like it. */
 type Way = 'direct' | 'shadow' | 'mirror';

@@ -1,23 +1,15 @@
 import { compare, speed, tail } from '../report/compare.ts';
-import type { Workload } from '../load/load.ts';
 import { ratioRow, type Section } from '../report/section.ts';
-import { playerKey } from '../load/seed.ts';
-
-const work = (organization: string): Workload => ({
-  method: 'GET',
-  path: '/api/profile/',
-  organization,
-  apiKey: playerKey,
-});
+import { getProfile } from '../load/workloads.ts';
 
 export const get: Section = {
   name: 'get',
   about: 'GET of a profile, against the limit and against the obvious version',
   run: async (resources) => {
     const { bridge, bare, afternoon } = await compare(resources, {
-      bridge: { server: resources.bridge, work: work('bridge') },
-      bare: { server: resources.bare, work: work('bare') },
-      afternoon: { server: resources.afternoon, work: work('afternoon') },
+      bridge: { server: resources.bridge, work: getProfile('bridge') },
+      bare: { server: resources.bare, work: getProfile('bare') },
+      afternoon: { server: resources.afternoon, work: getProfile('afternoon') },
     });
     return [
       ratioRow('GET profile, of bare node:http + HMGET', ...speed(bridge, bare), { atLeast: 0.75 }),

@@ -1,31 +1,14 @@
 import { compare, speed, type Contender } from '../report/compare.ts';
 import type { Resources } from '../resources.ts';
-import { users, type Workload } from '../load/load.ts';
+import { users } from '../load/load.ts';
 import { ratioRow, type Section } from '../report/section.ts';
-import { adminKey, baseOf, playerKey, rename } from '../load/seed.ts';
+import { baseOf, rename } from '../load/seed.ts';
+import { banUsername, changeUsername } from '../load/workloads.ts';
 import type { Served } from '../servers/serve.ts';
-
-/** Every request sets a new name. */
-const change = (organization: string): Workload => ({
-  method: 'PUT',
-  path: '/api/profile/',
-  organization,
-  apiKey: playerKey,
-  body: '{"username":"renamed-{n}"}',
-});
-
-/** Every request denies a name in use, and so renames its user. */
-const ban = (organization: string): Workload => ({
-  method: 'POST',
-  path: '/api/profile/username/deny/',
-  organization,
-  apiKey: adminKey,
-  body: '{"banned-{user}-{turn}":"banned-{user}-{nextTurn}"}',
-});
 
 const bans = ({ store }: Resources, server: Served, organization: string): Contender => ({
   server,
-  work: ban(organization),
+  work: banUsername(organization),
   prepare: (first) => rename(store, baseOf(organization), (user) => `banned-${user}-${first / users}`),
 });
 
@@ -34,8 +17,8 @@ export const names: Section = {
   about: 'username change and ban, against a bare server that calls the same script',
   run: async (resources) => {
     const changed = await compare(resources, {
-      bridge: { server: resources.bridge, work: change('bridge') },
-      bare: { server: resources.bare, work: change('bare') },
+      bridge: { server: resources.bridge, work: changeUsername('bridge') },
+      bare: { server: resources.bare, work: changeUsername('bare') },
     });
     const banned = await compare(resources, {
       bridge: bans(resources, resources.bridge, 'bridge'),

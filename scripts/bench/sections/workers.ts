@@ -1,10 +1,9 @@
 import { compare, speed } from '../report/compare.ts';
-import type { Workload } from '../load/load.ts';
 import { ratioRow, type Row, type Section } from '../report/section.ts';
-import { playerKey } from '../load/seed.ts';
+import { getProfile } from '../load/workloads.ts';
 import type { Served } from '../servers/serve.ts';
 
-const work: Workload = { method: 'GET', path: '/api/profile/', organization: 'bridge', apiKey: playerKey };
+const work = getProfile('bridge');
 
 export const workers: Section = {
   name: 'workers',

@@ -8,11 +8,12 @@ import { setObject } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
-import { load, users, type Workload } from '../load/load.ts';
+import { load, users } from '../load/load.ts';
 import { wholeNumber } from '../../../src/cli/command-line.ts';
 import { print, runTool } from '../../program.ts';
 import { inBlocks, pipeCommands, profileCommands } from '../pipe.ts';
-import { avatar, avatarUrl, baseOf, createPlayerKey, playerKey, userId } from '../load/seed.ts';
+import { avatar, avatarUrl, baseOf, createPlayerKey, userId } from '../load/seed.ts';
+import { getProfile, setAvatar } from '../load/workloads.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
 import { median } from '../report/stats.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -27,13 +28,6 @@ const program = new Command('npx tsx scripts/bench/studies/growth.ts')
   .argument('[seconds]', 'length of one measurement', wholeNumber(1), 2)
   .action(study);
 const organization = 'bridge';
-
-const get: Workload = { method: 'GET', path: '/api/profile/', organization, apiKey: playerKey };
-const put: Workload = {
-  ...get,
-  method: 'PUT',
-  body: JSON.stringify({ avatarObjectDefinitionId: avatar }),
-};
 
 const releasers = createReleasers();
 
@@ -55,7 +49,10 @@ async function study(many: number, few: number, rounds: number, seconds: number)
         `${Math.round(bridges.many.readyMs)} ms with ${many}`,
     );
 
-    for (const [what, work] of Object.entries({ get, put })) {
+    for (const [what, work] of Object.entries({
+      get: getProfile(organization),
+      put: setAvatar(organization),
+    })) {
       const rates = { few: [] as number[], many: [] as number[] };
       for (let round = 0; round <= rounds; round++) {
         for (const size of ['few', 'many'] as const) {
