@@ -6,12 +6,12 @@ import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
 import { wholeNumber } from '../../src/cli/command-line.ts';
 import { notesAndExamples, print, runTool, say } from '../program.ts';
-import { drillCutover } from './cutover/drill.ts';
+import { drillCutover, type CutoverDrillOptions } from './cutover/drill.ts';
 import { describeCutoverResults } from './cutover/results.ts';
-import { drillFuzz } from './fuzz/drill.ts';
+import { drillFuzz, type FuzzOptions } from './fuzz/drill.ts';
 import { describeResults, drillHistories } from './history/drill.ts';
 import { faults } from './history/faults.ts';
-import { describeToolResults, drillTools } from './tools/drill.ts';
+import { describeToolResults, drillTools, type ToolDrillOptions } from './tools/drill.ts';
 
 const atLeastOne = wholeNumber(1);
 const exitCodes = 'Exit codes: 0 nothing violated, 1 a violation, 2 wrong usage.';
@@ -76,8 +76,8 @@ ${exitCodes}`,
       ['drills -- tools', 'drills -- tools --tool "org set" --fault stalled --first 9 --step 1000'],
     ),
   )
-  .action(async ({ step, first, tool, fault }: ToolOptions) => {
-    finishAll(await drillTools({ tools: tool, faults: fault, step, first, say }), describeToolResults);
+  .action(async (options: Omit<ToolDrillOptions, 'say'>) => {
+    finishAll(await drillTools({ ...options, say }), describeToolResults);
   });
 
 program
@@ -104,9 +104,8 @@ ${exitCodes}`,
       ],
     ),
   )
-  .action(async ({ commands, first, switch: switches, step, stop }: CutoverOptions) => {
-    const results = await drillCutover({ switches, steps: step, stops: stop, commands, first, say });
-    finishAll(results, describeCutoverResults);
+  .action(async (options: Omit<CutoverDrillOptions, 'say'>) => {
+    finishAll(await drillCutover({ ...options, say }), describeCutoverResults);
   });
 
 program
@@ -124,7 +123,7 @@ ${exitCodes}`,
       ['drills -- fuzz', 'drills -- fuzz --attacks 1 --first 4711 --seed 1'],
     ),
   )
-  .action(async (options: { attacks: number; first: number; seed: number }) => {
+  .action(async (options: Omit<FuzzOptions, 'say'>) => {
     const { attacks, answers, repeated, memory, violations } = await drillFuzz({ ...options, say });
     const rows = [...answers]
       .sort(([one], [other]) => one - other)
@@ -135,21 +134,6 @@ ${exitCodes}`,
     ];
     finish(figures.join('\n\n'), violations.length > 0);
   });
-
-interface ToolOptions {
-  step: number;
-  first: number;
-  tool: RegExp;
-  fault: RegExp;
-}
-
-interface CutoverOptions {
-  commands: number;
-  first: number;
-  switch: RegExp;
-  step: RegExp;
-  stop: RegExp;
-}
 
 function finishAll<Result extends { violations: readonly unknown[] }>(
   results: readonly Result[],

@@ -15,9 +15,9 @@ const adminTool = ['--import', 'tsx', fileURLToPath(new URL('../../admin.ts', im
 
 export interface CutoverDrillOptions {
   /** Only switches, as `mirror -> native`, steps and stops whose names match. */
-  switches?: RegExp;
-  steps?: RegExp;
-  stops?: RegExp;
+  switch?: RegExp;
+  step?: RegExp;
+  stop?: RegExp;
   /** At how many commands of each step at most, beginning at the `first`. */
   commands: number;
   first?: number | undefined;
@@ -34,9 +34,9 @@ export async function drillCutover(options: CutoverDrillOptions): Promise<Cutove
   const site = await openSite();
   const newName = createNames();
   const chosen = {
-    switches: switches.filter((one) => (options.switches ?? /^/).test(nameOf(one))),
-    steps: steps.filter((step) => (options.steps ?? /^/).test(step)),
-    stops: stops.filter(({ name }) => (options.stops ?? /^/).test(name)),
+    switches: switches.filter((one) => (options.switch ?? /^/).test(nameOf(one))),
+    steps: steps.filter((step) => (options.step ?? /^/).test(step)),
+    stops: stops.filter(({ name }) => (options.stop ?? /^/).test(name)),
   };
   try {
     for (const one of chosen.switches) {

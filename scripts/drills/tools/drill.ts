@@ -20,8 +20,8 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 export interface ToolDrillOptions {
   /** Only tools and faults whose names match. */
-  tools?: RegExp;
-  faults?: RegExp;
+  tool?: RegExp;
+  fault?: RegExp;
   /** Every n-th command, beginning at the `first`: 1 for all. */
   step: number;
   first?: number | undefined;
@@ -52,7 +52,9 @@ interface Site {
 
 /** Interrupts each tool at every n-th command in each way; whatever is lost, broken or never done is a violation. */
 export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[]> {
-  const { tools = /^/, faults = /^/, step, first = 1, say } = options;
+  const { step, first = 1, say } = options;
+  const tools = (await createTools()).filter(({ name }) => (options.tool ?? /^/).test(name));
+  const faults = toolFaults.filter(({ name }) => (options.fault ?? /^/).test(name));
   const redis = await startRedis();
   // Many runs at once delay each other.
   const store = await connectRedis(redis.url, { commandTimeout: 30_000 });
@@ -71,9 +73,9 @@ export async function drillTools(options: ToolDrillOptions): Promise<ToolResult[
   const points: (() => Promise<void>)[] = [];
   let done = 0;
   try {
-    for (const tool of (await createTools()).filter(({ name }) => tools.test(name))) {
+    for (const tool of tools) {
       const template = await makeTemplate(site, tool);
-      for (const fault of toolFaults.filter(({ name }) => faults.test(name))) {
+      for (const fault of faults) {
         const { commands } = template;
         const result: ToolResult = {
           tool: tool.name,

@@ -3,16 +3,16 @@ import { drillCutover, type CutoverDrillOptions } from '../../../scripts/drills/
 import { describeCutoverResults } from '../../../scripts/drills/cutover/results.ts';
 import { undisturbed } from './undisturbed.ts';
 
-const drill = async (options: Pick<CutoverDrillOptions, 'switches' | 'steps' | 'stops'>) =>
+const drill = async (options: Pick<CutoverDrillOptions, 'switch' | 'step' | 'stop'>) =>
   await drillCutover({ commands: 1, say: () => {}, ...options });
 
 test('a switch is made or withdrawn, and no request fails, whatever is stopped at one of its steps', async () => {
   const drills = async () =>
     (
       await Promise.all([
-        drill({ switches: /mirror -> native/, stops: /nothing|tool killed/, steps: /move reads/ }),
-        drill({ switches: /mirror -> reverse/, stops: /instance killed/, steps: /move reads/ }),
-        drill({ switches: /reverse -> mirror/, stops: /tool killed/, steps: /queue is empty/ }),
+        drill({ switch: /mirror -> native/, stop: /nothing|tool killed/, step: /move reads/ }),
+        drill({ switch: /mirror -> reverse/, stop: /instance killed/, step: /move reads/ }),
+        drill({ switch: /reverse -> mirror/, stop: /tool killed/, step: /queue is empty/ }),
       ])
     ).flat();
   const results = await undisturbed(

@@ -15,8 +15,8 @@ const faults = ['killed', 'reply lost', 'second run beside it'];
 test('an interrupted tool loses nothing, and finishes when it is run again', async () => {
   const say = () => {};
   const [results, stalled] = await Promise.all([
-    drillTools({ faults: /killed|lost|second/, step: 15, say }),
-    drillTools({ tools: /org set/, faults: /stalled/, step: 5, say }),
+    drillTools({ fault: /killed|lost|second/, step: 15, say }),
+    drillTools({ tool: /org set/, fault: /stalled/, step: 5, say }),
   ]);
   expect([...results, ...stalled].flatMap(({ violations }) => violations)).toEqual([]);
   expect(results.map(({ tool, fault }) => [tool, fault])).toEqual(
