@@ -104,13 +104,13 @@ export function startClients(options: ClientsOptions) {
   ): Promise<Outcome> {
     const phase = current();
     const instance = instances.pick(random);
-    const kills = instance.kills();
+    const { kills } = instance;
     const sentAt = performance.now();
     const isRead = method === 'GET';
     const mark = { at: sentAt };
     if (isRead) readsSince.add(mark);
     try {
-      const response = await fetch(instance.url + path, {
+      const response = await fetch(instance.server.url + path, {
         method,
         ...(body !== undefined && { body }),
         headers: {
@@ -134,7 +134,7 @@ export function startClients(options: ClientsOptions) {
       }
       onViolation(`${method} ${path} through ${instance.name} got ${status}: ${text.slice(0, 300)}`);
     } catch (error) {
-      if (instance.kills() > kills) phase.cutOff += 1;
+      if (instance.kills > kills) phase.cutOff += 1;
       else onViolation(`${method} ${path} through ${instance.name} failed: ${causeOf(error)}`);
     } finally {
       readsSince.delete(mark);

@@ -2,15 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { wholeNumber } from '../../src/cli/command-line.ts';
 import { notesAndExamples, runTool } from '../program.ts';
-import { rehearse } from './rehearse.ts';
+import { rehearse, type Plan } from './rehearse.ts';
 import { describeRehearsal, eventLine } from './report.ts';
-
-interface Options {
-  users: number;
-  rate: number;
-  seconds: number;
-  seed: number;
-}
 
 /** As built and shipped. */
 const program = [fileURLToPath(new URL('../../dist/scripts/profile-bridge.js', import.meta.url))];
@@ -33,18 +26,9 @@ usage.`,
       ['rehearsal', 'rehearsal -- --users 500 --seconds 5 --seed 7'],
     ),
   )
-  .action(async ({ users, rate, seconds, seed }: Options) => {
+  .action(async (options: Pick<Plan, 'users' | 'rate' | 'seconds' | 'seed'>) => {
     const report = (at: number, line: string): void => void process.stdout.write(`${eventLine(at, line)}\n`);
-    const rehearsed = await rehearse({
-      program,
-      users,
-      rate,
-      seconds,
-      seed,
-      pause: [3, 30],
-      kills: 2,
-      say: report,
-    });
+    const rehearsed = await rehearse({ ...options, program, pause: [3, 30], kills: 2, say: report });
     process.stdout.write(`\n${describeRehearsal(rehearsed)}\n`);
     if (rehearsed.violations.length > 0) process.exitCode = 1;
   });

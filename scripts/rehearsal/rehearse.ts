@@ -140,7 +140,7 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
           killsIn(clients.phases, mode, n) >= plan.kills;
         while (!instances.all.every(isKilledOften)) await sleep(100);
       },
-      kills: () => instances.all.reduce((sum, one) => sum + one.kills(), 0),
+      kills: () => instances.all.reduce((sum, { kills }) => sum + kills, 0),
       settled: async () => {
         const left = () => 3 * legacyTimeout - instances.calmFor() / 1000;
         if (left() > 0)
