@@ -15,23 +15,20 @@ export type AdminContext = ReturnType<typeof createContext>;
 /** A command of the operator's tool, or a group of them. */
 export type AdminCommand = ReturnType<typeof createTool<AdminContext>>['program'];
 
-export function createContext({ env, out, err, signal }: Shell) {
+export function createContext(shell: Shell) {
+  const { env, err, signal } = shell;
   const releasers = createReleasers();
   let read: Config | undefined;
   let opening: Promise<RedisClient> | undefined;
   const config = (): Config => (read ??= readConfig(env));
-  const note = (line: string): void => void err.write(`${printable(line)}\n`);
   const open = async (options: { anyLayout?: boolean } = {}) => {
     const { keyPrefix } = config();
     return { store: await (opening ??= reachStore(config(), releasers, { ...options, signal })), keyPrefix };
   };
   return {
-    /** Prints on standard output what is not part of a command's result. */
-    out,
+    ...shell,
     /** Prints a line on standard error. */
-    note,
-    /** Aborted to stop the tool. */
-    signal,
+    note: (line: string): void => void err.write(`${printable(line)}\n`),
     /** Throws a ConfigError. */
     config,
     /** The service's store, opened on first use; `anyLayout`: even if its data must be upgraded first. */
