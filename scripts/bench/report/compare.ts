@@ -1,5 +1,6 @@
 import { load, type Load, type Workload } from '../load/load.ts';
 import type { Resources } from '../resources.ts';
+import { cpuSeconds } from '../servers/processes.ts';
 import type { Served } from '../servers/serve.ts';
 import { median, ratio, type Ratio } from './stats.ts';
 
@@ -38,10 +39,10 @@ export async function compare<Name extends string>(
       const { server, work, prepare } = contenders[name];
       const first = round * roundSize;
       await prepare?.(first);
-      const before = server.cpuSeconds();
+      const before = cpuSeconds(server.pid);
       const seconds = round === 0 ? 1 : resources.seconds;
       const result = await load(server.url, work, seconds, first);
-      if (round > 0) note(measured[name], result, seconds, before, server.cpuSeconds());
+      if (round > 0) note(measured[name], result, seconds, before, cpuSeconds(server.pid));
     }
   }
   return measured;

@@ -10,6 +10,7 @@ import { compare, speed } from '../report/compare.ts';
 import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
 import { median, ratio } from '../report/stats.ts';
 import { openStore, type Resources } from '../resources.ts';
+import { residentMiB } from '../servers/processes.ts';
 import { kept, serve, serveBridge, type Served } from '../servers/serve.ts';
 
 const read = getProfile('bridge');
@@ -116,7 +117,7 @@ async function memoryRow({ say }: Resources, loop: ClosedLoop, bridge: Served): 
       await loop.run(bridge.url, work, { connections: connectionsForMemory, requests: each, first });
       sent += each;
     }
-    return bridge.residentMiB() ?? Number.NaN;
+    return residentMiB(bridge.pid) ?? Number.NaN;
   };
   say(`  forwarding ${forwarded.last.toLocaleString('en')} requests`);
   const [before, after] = [await forward(forwarded.first), await forward(forwarded.last)];

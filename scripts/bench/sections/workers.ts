@@ -1,6 +1,7 @@
 import { compare, speed } from '../report/compare.ts';
 import { ratioRow, type Row, type Section } from '../report/section.ts';
 import { getProfile } from '../load/workloads.ts';
+import { residentMiB } from '../servers/processes.ts';
 import type { Served } from '../servers/serve.ts';
 
 const work = getProfile('bridge');
@@ -22,7 +23,7 @@ export const workers: Section = {
 };
 
 function memoryRow(two: Served, one: Served): Row {
-  const [ofTwo, ofOne] = [two.residentMiB(), one.residentMiB()];
+  const [ofTwo, ofOne] = [residentMiB(two.pid), residentMiB(one.pid)];
   if (ofTwo === undefined || ofOne === undefined) {
     return { what: 'resident memory', result: 'this machine does not tell', figures: {} };
   }

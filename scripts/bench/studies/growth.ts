@@ -14,6 +14,7 @@ import { print, runTool } from '../../program.ts';
 import { inBlocks, pipeCommands, profileCommands } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, createPlayerKey, userId } from '../load/seed.ts';
 import { getProfile, setAvatar } from '../load/workloads.ts';
+import { residentMiB } from '../servers/processes.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
 import { median } from '../report/stats.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -68,8 +69,8 @@ async function study(many: number, few: number, rounds: number, seconds: number)
       );
     }
     print(
-      `resident under load: ${bridges.few.residentMiB()} MiB with ${few} profiles, ` +
-        `${bridges.many.residentMiB()} MiB with ${many}`,
+      `resident under load: ${residentMiB(bridges.few.pid)} MiB with ${few} profiles, ` +
+        `${residentMiB(bridges.many.pid)} MiB with ${many}`,
     );
   } finally {
     await releasers.close();
