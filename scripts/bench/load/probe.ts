@@ -1,6 +1,5 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 /**
@@ -32,23 +31,4 @@ export function openProbe(url: string, headers: readonly Record<string, string>[
 /** The value that `share` of the ascending values do not exceed. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
-/** Sends one request and resolves to the status of its answer, once that has been read. */
-export function send(
-  method: string,
-  url: string,
-  headers: Record<string, string>,
-  body: Buffer,
-): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const length = { 'content-length': String(body.length) };
-    const sent = request(url, { method, headers: { ...headers, ...length } }, (answer) => {
-      answer.resume();
-      answer.on('end', () => resolve(answer.statusCode ?? 0));
-      answer.on('error', reject);
-    });
-    sent.on('error', reject);
-    sent.end(body);
-  });
 }

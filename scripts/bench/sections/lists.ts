@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Resources } from '../resources.ts';
 import { users } from '../load/load.ts';
-import { openProbe, percentile, send, type Probe } from '../load/probe.ts';
+import { openProbe, percentile, type Probe } from '../load/probe.ts';
 import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
 import { adminKey, baseOf, playerKeyOf, rename } from '../load/seed.ts';
 import { median, ratio } from '../report/stats.ts';
@@ -141,8 +141,9 @@ function readers(): Record<string, string>[] {
 async function change({ bridge }: Resources, { method, path, body, status }: Change): Promise<void> {
   const url = `${bridge.url}/api/profile/username/${path}/`;
   const headers = { ...organization, 'x-api-key': adminKey, 'content-type': 'application/json' };
-  const answered = await send(method, url, headers, body);
-  if (answered !== status) throw new Error(`${method} ${path} was answered ${answered}`);
+  const answer = await fetch(url, { method, headers, body });
+  await answer.arrayBuffer();
+  if (answer.status !== status) throw new Error(`${method} ${path} was answered ${answer.status}`);
 }
 
 /** How long scripts blocked Redis, in ms by its own clock, ascending: of those that it records. */
