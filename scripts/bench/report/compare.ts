@@ -1,5 +1,5 @@
 import { load, type Load, type Workload } from '../load/load.ts';
-import type { Resources } from '../resources.ts';
+import type { Plan } from '../resources.ts';
 import { cpuSeconds } from '../servers/processes.ts';
 import type { Served } from '../servers/serve.ts';
 import { median, ratio, type Ratio } from './stats.ts';
@@ -27,21 +27,20 @@ const roundSize = 10_000_000;
  * warm-up round of each.
  */
 export async function compare<Name extends string>(
-  resources: Resources,
+  { rounds, seconds }: Pick<Plan, 'rounds' | 'seconds'>,
   contenders: Record<Name, Contender>,
 ): Promise<Record<Name, Measured>> {
   const names = Object.keys(contenders) as Name[];
   const measured = Object.fromEntries(
     names.map((name) => [name, { requestsPerSecond: [], p99: [], cpu: [] }]),
   ) as unknown as Record<Name, Measured>;
-  for (let round = 0; round <= resources.rounds; round++) {
+  for (let round = 0; round <= rounds; round++) {
     for (const name of names) {
       const { server, work, prepare } = contenders[name];
       const first = round * roundSize;
       await prepare?.(first);
       const before = cpuSeconds(server.pid);
-      const seconds = round === 0 ? 1 : resources.seconds;
-      const result = await load(server.url, work, seconds, first);
+      const result = await load(server.url, work, round === 0 ? 1 : seconds, first);
       if (round > 0) note(measured[name], result, seconds, before, cpuSeconds(server.pid));
     }
   }

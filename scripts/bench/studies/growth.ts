@@ -8,7 +8,7 @@ import { setObject } from '../../../src/redis/operator/profile-data.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { usedMemory } from '../resources.ts';
 import { startRedis } from '../../../test/support/redis.ts';
-import { load, users } from '../load/load.ts';
+import { users } from '../load/load.ts';
 import { wholeNumber } from '../../../src/cli/command-line.ts';
 import { print, runTool } from '../../program.ts';
 import { inBlocks, pipeCommands, profileCommands } from '../pipe.ts';
@@ -16,7 +16,7 @@ import { avatar, avatarUrl, baseOf, createPlayerKey, userId } from '../load/seed
 import { getProfile, setAvatar } from '../load/workloads.ts';
 import { residentMiB } from '../servers/processes.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
-import { median } from '../report/stats.ts';
+import { compare, speed } from '../report/compare.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 const program = new Command('npx tsx scripts/bench/studies/growth.ts')
@@ -50,22 +50,15 @@ async function study(many: number, few: number, rounds: number, seconds: number)
         `${Math.round(bridges.many.readyMs)} ms with ${many}`,
     );
 
-    for (const [what, work] of Object.entries({
-      get: getProfile(organization),
-      put: setAvatar(organization),
-    })) {
-      const rates = { few: [] as number[], many: [] as number[] };
-      for (let round = 0; round <= rounds; round++) {
-        for (const size of ['few', 'many'] as const) {
-          const { requestsPerSecond } = await load(bridges[size].url, work, round === 0 ? 1 : seconds);
-          if (round > 0) rates[size].push(requestsPerSecond);
-        }
-      }
-      const ratios = rates.many.map((rate, round) => rate / (rates.few[round] ?? Number.NaN));
+    for (const work of [getProfile(organization), setAvatar(organization)]) {
+      const measured = await compare(
+        { rounds, seconds },
+        { few: { server: bridges.few, work }, many: { server: bridges.many, work } },
+      );
+      const [{ median, min, max }, rates] = speed(measured.many, measured.few);
       print(
-        `${what.toUpperCase()}: ${Math.round(median(rates.few))} requests/s with ${few} profiles, ` +
-          `${Math.round(median(rates.many))} with ${many}: ratio ${median(ratios).toFixed(2)} ` +
-          `(${Math.min(...ratios).toFixed(2)}..${Math.max(...ratios).toFixed(2)})`,
+        `${work.method} with ${many} profiles, of ${few}: ${median.toFixed(2)} ` +
+          `(${min.toFixed(2)}..${max.toFixed(2)}), ${rates}`,
       );
     }
     print(
