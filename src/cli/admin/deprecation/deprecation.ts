@@ -101,24 +101,20 @@ async function setPolicy(context: AdminContext, { layer, endless }: Given): Prom
   }
   const report = await change(context, setInLayer(layer));
   if (report.exitCode === 0) {
-    for (const exempt of await findUnknown(context, layer.exemptions)) {
+    for (const exempt of layer.exemptions) {
+      if (await exists(context, exempt)) continue;
       context.note(`note: there is no ${describeExempt(exempt)} yet: check the name`);
     }
   }
   return report;
 }
 
-/** Those exempt organizations and keys that do not exist (yet). */
-async function findUnknown(context: AdminContext, exempt: readonly Exempt[]): Promise<Exempt[]> {
+async function exists(context: AdminContext, exempt: Exempt): Promise<boolean> {
   const { store, keyPrefix } = await context.open();
   const organizations = await listOrganizations(store, keyPrefix);
+  if ('organizationId' in exempt) return organizations.includes(exempt.organizationId);
   const keys = organizations.map((id) => apiKeyIdsKey(organizationBase(keyPrefix, id)));
-  const exist = async (one: Exempt): Promise<boolean> => {
-    if ('organizationId' in one) return organizations.includes(one.organizationId);
-    return (await Promise.all(keys.map((key) => store.hexists(key, one.keyId)))).includes(1);
-  };
-  const areKnown = await Promise.all(exempt.map(exist));
-  return exempt.filter((_, i) => areKnown[i] !== true);
+  return (await Promise.all(keys.map((key) => store.hexists(key, exempt.keyId)))).includes(1);
 }
 
 interface ClearOptions {
