@@ -7,7 +7,7 @@ import {
   type Setting,
   type WrittenSettings,
 } from './deprecation/policy/policy.ts';
-import { readSecretFile, readSecretFiles } from './lib/files/secret-files.ts';
+import { readSecret, readSecretFile } from './lib/files/secret-files.ts';
 import type { BucketCredentials } from './media/s3.ts';
 import { readMediaUrl } from './media/url.ts';
 import { isLoopback } from './lib/hosts.ts';
@@ -29,17 +29,6 @@ export class ConfigError extends Error {}
 
 const logLevels = ['error', 'warn', 'info', 'http', 'verbose', 'debug', 'silly'];
 
-/** Each of them can also be given as a file, by `NAME_FILE`. */
-const secrets = [
-  'ADMIN_TOKEN',
-  'REDIS_URL',
-  'AWS_ACCESS_KEY_ID',
-  'AWS_SECRET_ACCESS_KEY',
-  'AWS_SESSION_TOKEN',
-  'REPLAY_SECRET',
-  'REPLAY_SECRET_PREVIOUS',
-];
-
 const policyVariables: Record<Setting, string> = {
   deprecatedAt: 'DEPRECATED_AT',
   sunsetAt: 'SUNSET_AT',
@@ -50,9 +39,8 @@ const policyVariables: Record<Setting, string> = {
 };
 
 /** Reads the environment (scripts/deploy/CONFIGURATION.md). Throws a ConfigError that names every mistake at once. */
-export function readConfig(environment: NodeJS.ProcessEnv) {
-  const { env, mistakes } = readSecretFiles(environment, secrets);
-
+export function readConfig(env: NodeJS.ProcessEnv) {
+  const mistakes: string[] = [];
   const take = <Value, Fallback>(
     name: string,
     fallback: Fallback,
@@ -66,10 +54,10 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     mistakes.push(`${name} must be ${expected}, not "${shown}"`);
     return fallback;
   };
-  /** A text whose mistakes are found below, by messages that do not contain it. */
-  const takeSecret = (name: string): string | undefined => formats.textOf(env, name);
+  /** A text, or a file by `NAME_FILE`, whose mistakes are found below, by messages that do not contain it. */
+  const takeSecret = (name: string): string | undefined => readSecret(env, name, mistakes);
   const takeFile = (name: string): string | undefined => {
-    const file = takeSecret(name);
+    const file = formats.textOf(env, name);
     return file && readSecretFile(name, file, mistakes);
   };
 
@@ -82,7 +70,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
     /** Undefined only if `adminHost` is a loopback address. */
     adminToken: takeSecret('ADMIN_TOKEN'),
     /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
-    redisUrl: take('REDIS_URL', undefined, formats.anyText),
+    redisUrl: takeSecret('REDIS_URL'),
     /** Certificates and key in PEM, and a password: what only files may contain. */
     redisSecrets: {
       tls: {
@@ -107,7 +95,7 @@ export function readConfig(environment: NodeJS.ProcessEnv) {
       accessKeyId: takeSecret('AWS_ACCESS_KEY_ID'),
       secretAccessKey: takeSecret('AWS_SECRET_ACCESS_KEY'),
       sessionToken: takeSecret('AWS_SESSION_TOKEN'),
-      region: takeSecret('AWS_REGION'),
+      region: take('AWS_REGION', undefined, formats.anyText),
     } as BucketCredentials,
     corsOrigins: take('CORS_ORIGINS', [], formats.origins),
     /** In lower case. */

@@ -1,23 +1,17 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Secrets from files: for each name, `NAME_FILE` is the path of a file whose content, without its final line break,
- * becomes `NAME`. Returns a copy of the environment with them, and one line for each file that cannot be used.
+ * A secret without spaces around it: the variable `name`, or the content of the file that `NAME_FILE` names. Adds a line
+ * to `mistakes` if both are set or the file cannot be used.
  */
-export function readSecretFiles(
-  env: NodeJS.ProcessEnv,
-  names: readonly string[],
-): { env: NodeJS.ProcessEnv; mistakes: string[] } {
-  const resolved = { ...env };
-  const mistakes: string[] = [];
-  for (const name of names) {
-    const variable = `${name}_FILE`;
-    const file = env[variable]?.trim();
-    if (file === undefined || file === '') continue;
-    if ((env[name]?.trim() ?? '') === '') resolved[name] = readSecretFile(variable, file, mistakes);
-    else mistakes.push(`${variable}: ${name} is set as well; set only one of them`);
-  }
-  return { env: resolved, mistakes };
+export function readSecret(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): string | undefined {
+  const variable = `${name}_FILE`;
+  const secret = env[name]?.trim() || undefined;
+  const file = env[variable]?.trim() || undefined;
+  if (file === undefined) return secret;
+  if (secret === undefined) return readSecretFile(variable, file, mistakes)?.trim();
+  mistakes.push(`${variable}: ${name} is set as well; set only one of them`);
+  return secret;
 }
 
 /** The content of the file that a variable names, without its final line break; adds a line to `mistakes` instead. */
