@@ -8,11 +8,6 @@ import { isStoreUnavailable, rightRefused } from '../redis/connection/connect.ts
 export const adminCommand = 'profile-bridge admin';
 export const migrateCommand = 'profile-bridge migrate';
 
-/** The end of a help text; the examples are given without the tool's name. */
-export function examplesText(tool: string, examples: readonly string[]): string {
-  return `\nExamples:\n${examples.map((example) => `  $ ${tool} ${example}`).join('\n')}`;
-}
-
 /**
  * Makes a program and all its commands report an error on one line that refers to their help, and throw it; and the help
  * say which options are required.

@@ -3,7 +3,7 @@ import { ConfigError } from '../config.ts';
 import { printable } from '../lib/system/terminal.ts';
 import { UsageError } from '../migration/engine/issues.ts';
 import { version } from '../version.ts';
-import { configureErrorsAndHelp, describeError, examplesText } from './command-line.ts';
+import { configureErrorsAndHelp, describeError } from './command-line.ts';
 import { readerGone, type Shell } from './shell.ts';
 
 /** How a command ended. `json` is for machines, `text` for people; both are absent if all has been printed. */
@@ -52,7 +52,8 @@ export function createTool<Context>(name: string, context: Context, { out, err, 
 
     /** Adds examples to the help; they are given without the tool's name. */
     examples(...examples: string[]): this {
-      return this.addHelpText('after', examplesText(name, examples));
+      const lines = examples.map((example) => `  $ ${name} ${example}`);
+      return this.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
     }
 
     /** Adds `--json`, and makes the command run with its arguments and options, and print how it ended. */
