@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { assemble, assembleWorker, type Bridge } from './assemble.ts';
 import { describeError } from './cli/command-line.ts';
 import { ConfigError, readConfig, type Config } from './config.ts';
-import { createLog, type Log } from './log.ts';
+import { createLog } from './log.ts';
 
 /** How long a stop waits for a start that is under way, such as one that waits for Redis, in ms. */
 const startTimeout = 3000;
@@ -23,7 +23,10 @@ async function main(): Promise<void> {
     const late = setTimeout(() => process.exit(0), startTimeout);
     const close = async (bridge: Bridge): Promise<void> => {
       clearTimeout(late);
-      await closeAndDisconnect(bridge, log);
+      await bridge.close();
+      log.info('stopped');
+      // The channel to the parent process would keep a worker alive.
+      cluster.worker?.disconnect();
     };
     void starting.then(close, () => process.exit(0));
   };
@@ -34,13 +37,6 @@ async function main(): Promise<void> {
 
   if (bridge.welcome !== undefined) process.stdout.write(`${bridge.welcome}\n`);
   log.info('listening', { url: bridge.url, pid: process.pid });
-}
-
-async function closeAndDisconnect(bridge: Bridge, log: Log): Promise<void> {
-  await bridge.close();
-  log.info('stopped');
-  // The channel to the parent process would keep a worker alive.
-  cluster.worker?.disconnect();
 }
 
 function readConfigurationOrExit(): Config {
