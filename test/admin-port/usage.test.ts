@@ -37,7 +37,7 @@ afterAll(async () => {
 /** What one test has opened is closed after it, whether or not it passes: otherwise the run would never end. */
 const closings: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const close of closings.splice(0).reverse()) await close();
+  for (const close of closings.splice(0).toReversed()) await close();
 });
 
 test('/usage reports the last 30 days by client by default', async () => {
