@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 
 /** A script as it is sent to Redis, and how to call it. */
 export interface Source {
@@ -11,8 +10,8 @@ export interface Source {
 }
 
 /**
- * Reads the script of a file, given by its path below lua/ without the extension; the result puts it together. A file
- * begins with its `#!lua` line (README.md). Then follow, where they apply:
+ * Reads the script of a file, given by its path below lua/ without the extension; the result puts it together, after
+ * lua/lib/store.lua. A file begins with its `#!lua` line (README.md). Then follow, where they apply:
  *
  *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
  *     -- @reply json      the reply travels as one JSON text, which is read in a third of the time
@@ -23,7 +22,7 @@ export interface Source {
  */
 export function readScript(file: string): () => Source {
   const text = readLua(file);
-  const parts = includes(text, new Set());
+  const parts = [store, ...includes(text, new Set(['store']))];
   return () => {
     const [flags = ''] = text.split('\n', 1);
     const isJson = directive(text, 'reply') === 'json';
@@ -39,7 +38,7 @@ export function readScript(file: string): () => Source {
   };
 }
 
-const partsRead = new Map<string, string>();
+const store = readLua('lib/store');
 
 /** What a file includes; each part follows those that it needs. */
 function includes(text: string, seen: Set<string>): string[] {
@@ -47,7 +46,7 @@ function includes(text: string, seen: Set<string>): string[] {
   for (const name of directive(text, 'include')?.split(' ') ?? []) {
     if (seen.has(name)) continue;
     seen.add(name);
-    const part = getOrInsert(partsRead, name, () => readLua(`lib/${name}`));
+    const part = readLua(`lib/${name}`);
     parts.push(...includes(part, seen), part);
   }
   return parts;

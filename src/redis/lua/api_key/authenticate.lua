@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- @read master
 -- @reply json
--- @include store
 -- Who is calling, and what a write has to be checked against.
 --
 -- {kind = unknown}

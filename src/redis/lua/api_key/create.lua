@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Stores an API key of the organization. It counts as made here (b), so that no later migration changes it.
 local sha256, key_id, role = unpack(ARGV)
 -- The others are '' for none; the expiry is in ms.

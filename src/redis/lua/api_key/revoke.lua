@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Revokes an API key, from the very next request on. The record stays, so that reports can still name it.
 --
 -- 'revoked', 'already' or 'unknown'

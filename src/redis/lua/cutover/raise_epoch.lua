@@ -1,5 +1,4 @@
 #!lua flags=allow-oom
--- @include store
 -- From here on refuses changes of this organization that were admitted under a lower epoch (lib/change.lua). One that a
 -- migration is loading has no settings yet: the migration loses it, and resumes once it is run again.
 --

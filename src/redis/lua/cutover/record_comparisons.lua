@@ -1,5 +1,4 @@
 #!lua
--- @include store
 -- Records what an instance found when it compared the legacy service's responses with what is stored here, and which
 -- API keys the two judge differently. The list of users who differ starts over with each mode.
 --

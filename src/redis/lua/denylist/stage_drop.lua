@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Removes the stage of an overwrite that found names in use, or whose owner died. A key this long must not expire:
 -- Redis would free it on its main thread.
 --

@@ -1,5 +1,4 @@
 #!lua
--- @include store
 -- Adds one batch of counted calls to an organization's ledger, once, however often it is sent.
 -- README.md of src/deprecation describes the keys.
 --

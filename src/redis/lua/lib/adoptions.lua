@@ -1,4 +1,4 @@
--- @include names store
+-- @include names
 -- Adoption: making Redis agree with the legacy service about a user. An adoption draws a number before it reads from
 -- the legacy service, and only a number higher than the last one applied to the user is applied. A denylist change
 -- moves the barrier when it begins and when it has been applied: what was read across it has to be read again.

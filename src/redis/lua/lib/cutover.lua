@@ -1,4 +1,3 @@
--- @include store
 -- The state of the cut-over, in the one hash KEYS[1] (src/redis/README.md). While the field `token` is there, a switch
 -- to the mode `to` is under way, in one of these phases:
 --

@@ -1,4 +1,3 @@
--- @include store
 -- What was written here, through the bridge or by its operator: a migration leaves it alone. Of the catalogue and the
 -- collections it does so for good: 'o' reference, 'c' user and reference.
 local function mark_local_write(kind, what)

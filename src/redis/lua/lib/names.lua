@@ -1,4 +1,3 @@
--- @include store
 -- The username index and the denylist, by normalized names of the generation `index`, which the caller computes.
 --
 -- The index grows by linear hashing (Litwin 1980): a bucket is a hash small enough to stay in the compact encoding,

@@ -1,4 +1,3 @@
--- @include store
 -- The changes that wait to be replayed to the legacy service: a stream, whose entries have these fields (lib/change.lua
 -- adds them):
 --

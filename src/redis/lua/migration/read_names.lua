@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- @include names store
+-- @include names
 -- Looks a bucket of the name index up in the profiles.
 --
 -- for each entry whose user has another username than exactly the normalized name, {normalized name, user, username or

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- @include names store
+-- @include names
 -- Profiles as they are stored, with who has their usernames. A call ends early if they are large.
 --
 -- for each, or for the first ones only, {fields, holder}: fields as HGETALL gives them, empty where there is no

@@ -1,6 +1,6 @@
 #!lua
 -- @wait replicas
--- @include local_writes store
+-- @include local_writes
 -- Puts an object into a user's collection, so that no later migration removes it.
 --
 -- 'added' or 'present'

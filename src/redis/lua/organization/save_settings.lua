@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Changes the given settings of an organization and no others, or creates it. The comparison is only set for a new one.
 -- The settings count as made here (b), so that no later migration changes them.
 --

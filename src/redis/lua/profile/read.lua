@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- @read master
 -- @reply json
--- @include store
 -- Contract 4.1 in one round trip: who is calling, and what does their profile say?
 --
 -- {kind = unknown | no-user | none | profile, caller, profile}

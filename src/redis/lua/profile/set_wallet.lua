@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Links a wallet to a user, who gets a profile if they have none. The change counts as made here (b), so that no later
 -- migration undoes it.
 local user, address, field = unpack(ARGV) -- field: w verified | wu unverified

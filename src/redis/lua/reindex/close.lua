@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Ends a rebuild: names may change again, and a commit of this rebuild that is still under way is refused.
 --
 -- 'closed'      it had not been committed, and never will be

@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Puts the new comparison, its index and its denylist in force; names may change again.
 --
 -- 'lapsed'      this rebuild cannot go on (lib/names.lua): nothing was changed

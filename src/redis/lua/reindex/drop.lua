@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Removes a generation of the name index and the denylist, a part of it with each call, unless it is in force or being
 -- built by now.
 --

@@ -1,6 +1,5 @@
 #!lua
 -- @wait replicas
--- @include store
 -- Begins to change how names are compared: from now on no name changes. Numbers of generations are never used twice, so
 -- what a killed rebuild left of one cannot get into another.
 --

@@ -1,5 +1,4 @@
 #!lua flags=allow-oom
--- @include store
 -- Records that the legacy service has refused an API key, until it accepts the key.
 --
 -- {for how many ms it has refused the key, 1 if it has accepted another one meanwhile, else 0}

@@ -1,6 +1,5 @@
 #!lua
 -- @key any
--- @include store
 -- Draws the token of an apply: a number higher than all before, also where the clock was set back, and where a failover
 -- has lost the last ones.
 --
