@@ -36,7 +36,7 @@ const stageCommit = script<
   'committed' | 'lapsed' | GenerationRefusal
 >('denylist/stage_commit');
 
-const stageDrop = script<[token: string], 'dropped' | 'lapsed'>('denylist/stage_drop');
+const stageDrop = script<[token: string], null>('denylist/stage_drop');
 
 /** Removes the stage of an overwrite whose process died. */
 export const removeAbandonedStage = (store: RedisClient, base: string) => stageDrop(store, base, '');

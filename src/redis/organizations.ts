@@ -13,7 +13,7 @@ import { recordLayout } from './layout.ts';
 import { script } from './connection/script-loader.ts';
 import { readWriteSnapshot } from './changes.ts';
 
-const register = script<[id: string], number>('organization/register');
+const register = script<[id: string], null>('organization/register');
 
 const save = script<(string | number)[], 'created' | 'changed' | 'min-above-max' | 'loading'>(
   'organization/save_settings',

@@ -15,7 +15,7 @@ const beginChange = script<
   [epoch: number, index: '', token: string, leaseMs: number, waitMs: number],
   number
 >('cutover/adopt/begin_denylist_change');
-const endChange = script<[token: string, number: number], 'ended'>('cutover/adopt/end_denylist_change');
+const endChange = script<[token: string, number: number], null>('cutover/adopt/end_denylist_change');
 type PartKind = 'ban' | 'remove' | 'stage' | 'commit';
 const applyRows = script<
   [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string],

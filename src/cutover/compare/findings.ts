@@ -8,9 +8,7 @@ import type { ComparedField } from './compare.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 
-const recordComparisons = script<[since: number, findings: string], 'recorded' | 'outdated'>(
-  'cutover/record_comparisons',
-);
+const recordComparisons = script<[since: number, findings: string], null>('cutover/record_comparisons');
 
 type Comparison =
   | { kind: 'same'; userId: string }

@@ -43,7 +43,7 @@ export const cutoverRaiseEpoch = script<[epoch: number, from: string, to: string
   'cutover/raise_epoch',
 );
 
-export const cutoverRemove = script<[id: string, reason: string], number>('cutover/remove');
+export const cutoverRemove = script<[id: string, reason: string], null>('cutover/remove');
 
 const cutoverRead = script<
   [],

@@ -16,7 +16,7 @@ const putInForce = script<
   'lapsed' | 'committed'
 >('reindex/commit');
 
-const close = script<[token: string], 'lapsed' | 'closed'>('reindex/close');
+const close = script<[token: string], null>('reindex/close');
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }

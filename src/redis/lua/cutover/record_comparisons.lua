@@ -1,6 +1,6 @@
 #!lua
 -- Records what an instance found when it compared the legacy service's responses with what is stored here, and which
--- API keys the two judge differently. The list of users who differ starts over with each mode.
+-- API keys the two judge differently. Comparisons are counted and listed by mode: those of an earlier one are ignored.
 --
 -- ARGV[2]  JSON {counts, users, failed, keys, gaps}
 --            counts  name -> how many more
@@ -14,8 +14,6 @@
 --
 -- Findings are dated by the store's clock when they are recorded, so never too early: a clean verify removes those from
 -- before its snapshot (clear_verified.lua).
---
--- 'recorded', or 'outdated' where the findings are of an earlier mode: nothing was recorded of the comparisons
 local most_users, most_keys = 100000, 1000
 local hours_kept = 48
 local mode_since = tonumber(ARGV[1]) -- of the mode that the findings are of
@@ -56,7 +54,7 @@ for name, gap in pairs(found.gaps) do
 end
 
 local since = tonumber(redis.call('HGET', comparisons_key(), 'since') or 0)
-if mode_since < since then return 'outdated' end
+if mode_since < since then return end
 if mode_since > since then
   redis.call('UNLINK', comparisons_key(), differing_users_key())
   redis.call('HSET', comparisons_key(), 'since', ARGV[1])
@@ -81,4 +79,3 @@ for user, fields in pairs(found.users) do
     note(differing_users_key(), user, cjson.encode({ fields = fields, at = now }), most_users)
   end
 end
-return 'recorded'
