@@ -1,6 +1,5 @@
 import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { yieldingChunks } from '../../lib/time-slices.ts';
 import {
   denylistKey,
   denylistWritesKey,
@@ -14,27 +13,17 @@ import { readWriteSnapshot } from '../changes.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
-type Step = [token: string, step: number, leaseMs: number, next: string];
-
-const addNames = script<
-  [...Step, ...pairs: string[]],
-  ['lapsed'] | ['added', collisions: [position: number, holder: string][]]
->('reindex/names');
-
-const addDenied = script<[...Step, ...pairs: string[]], ['lapsed'] | ['added', count: number]>(
-  'reindex/denied',
-);
-
-const addDenylistWrites = script<[...Step, ...pairs: string[]], 'lapsed' | 'marked'>(
-  'reindex/denylist_writes',
-);
+const addPart = script<
+  [token: string, step: number, leaseMs: number, next: string, kind: string, ...pairs: string[]],
+  ['lapsed'] | ['added', others: [position: number, there: string][]]
+>('reindex/add');
 
 /** A rebuild of one organization's name index in progress: see reindex.ts. */
 export interface Rebuild {
   store: RedisClient;
   base: string;
   token: string;
-  /** How many calls were made: Redis makes each only if it has made the one before. */
+  /** How many parts were added: Redis adds each only if it has the one before. */
   step: number;
   /** ms */
   lease: number;
@@ -48,19 +37,17 @@ export interface Rebuild {
   signal: AbortSignal | undefined;
 }
 
+interface Name {
+  userId: string;
+  username: string;
+}
+
 /** Users whose names would be the same. */
-export type Collision = { userId: string; username: string }[];
+export type Collision = Name[];
 
 type Stopped = { kind: 'lapsed' | 'interrupted' | 'inconsistent' };
 type Copied = { kind: 'copied'; count: number };
 type Collided = { kind: 'collisions'; collisions: Collision[]; isComplete: boolean };
-
-interface Name {
-  userId: string;
-  username: string;
-  /** By the new comparison. */
-  normalized: string;
-}
 
 /** Buckets read at once: some 300 names, for a script call of a few milliseconds. */
 const bucketsAtOnce = 8;
@@ -69,26 +56,37 @@ const deniedAtOnce = 300;
 /** An operator needs the first few, and memory stays flat. */
 const reportedCollisions = 1000;
 
-const nextStep = (rebuild: Rebuild): Step => [rebuild.token, rebuild.step++, rebuild.lease, rebuild.next];
+/** Adds a part to the next generation: names, and what there is of each; `others` are those that it has already. */
+async function add(
+  rebuild: Rebuild,
+  kind: 'names' | 'denied' | 'marks',
+  part: readonly (readonly [what: string, name: string])[],
+) {
+  const { store, base, token, lease, next, comparison, signal } = rebuild;
+  if (signal?.aborted === true) return { kind: 'interrupted' as const };
+  const pairs = part.map(([what, name]) => [what, normalizedName(name, comparison)]);
+  const reply = await addPart(store, base, token, rebuild.step++, lease, next, kind, ...pairs.flat());
+  return reply[0] === 'added' ? { kind: reply[0], others: reply[1] } : { kind: reply[0] };
+}
 
 /** Copies the names to the next generation, normalized by the new comparison. */
 export async function copyNames(rebuild: Rebuild): Promise<Copied | Stopped | Collided> {
-  const { store, base, current, buckets, signal } = rebuild;
+  const { base, current, buckets, comparison } = rebuild;
   const collisions = new Map<string, Collision>();
   let isComplete = true;
   let count = 0;
   for (const keys of inBatches(bucketKeys(base, current, buckets), { size: bucketsAtOnce })) {
-    if (signal?.aborted === true) return { kind: 'interrupted' };
     const names = await readNames(rebuild, keys);
     if (names === undefined) return { kind: 'inconsistent' };
-    const pairs = names.flatMap(({ userId, normalized }) => [userId, normalized]);
-    const reply = await addNames(store, base, ...nextStep(rebuild), ...pairs);
-    if (reply[0] === 'lapsed') return { kind: 'lapsed' };
+    const part = names.map(({ userId, username }) => [userId, username] as const);
+    const added = await add(rebuild, 'names', part);
+    if (added.kind !== 'added') return added;
     count += names.length;
-    for (const [position, holder] of reply[1]) {
-      const { userId = '', username = '', normalized = '' } = names[position] ?? {};
+    for (const [position, holder] of added.others) {
+      const { userId = '', username = '' } = names[position] ?? {};
       // The index has the name twice.
       if (holder === userId) return { kind: 'inconsistent' };
+      const normalized = normalizedName(username, comparison);
       const group = collisions.get(normalized) ?? [
         { userId: holder, username: await usernameOf(rebuild, holder) },
       ];
@@ -107,14 +105,14 @@ function* bucketKeys(base: string, generation: string, buckets: number): Generat
 
 /** The names in some buckets of the generation in force; undefined if a profile does not have its name. */
 async function readNames(rebuild: Rebuild, keys: readonly string[]): Promise<Name[] | undefined> {
-  const { store, base, comparison } = rebuild;
+  const { store, base } = rebuild;
   const read = await Promise.all(keys.map((key) => store.hgetall(key)));
   const snapshot = await readWriteSnapshot(store, base);
   const names = await Promise.all(
     read.flatMap(Object.entries<string>).map(async ([normalized, userId]) => {
       const username = await usernameOf(rebuild, userId);
       return normalizedName(username, snapshot.settings.comparison) === normalized
-        ? { userId, username, normalized: normalizedName(username, comparison) }
+        ? { userId, username }
         : undefined;
     }),
   );
@@ -133,40 +131,43 @@ async function countNames(rebuild: Rebuild): Promise<number> {
   for (const keys of inBatches(bucketKeys(base, next, buckets), { size: 500 })) {
     const lengths = await Promise.all(keys.map((key) => store.hlen(key)));
     count += lengths.reduce((sum, length) => sum + length, 0);
-    await addNames(store, base, ...nextStep(rebuild));
+    await add(rebuild, 'names', []);
   }
   return count;
 }
 
 /** Copies the denylist to the next generation; spellings that become the same name become one entry. */
-export async function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const { store, base, comparison, current, signal } = rebuild;
-  let count = 0;
-  for await (const page of scanPairs(store, denylistKey(base, current))) {
-    for await (const chunk of yieldingChunks(page, deniedAtOnce)) {
-      if (signal?.aborted === true) return { kind: 'interrupted' };
-      const pairs = chunk.flatMap(([normalized, given]) => {
-        const name = given === '' ? normalized : given;
-        return [name, normalizedName(name, comparison)];
-      });
-      const reply = await addDenied(store, base, ...nextStep(rebuild), ...pairs);
-      if (reply[0] === 'lapsed') return { kind: 'lapsed' };
-      count += reply[1];
-    }
-  }
-  return { kind: 'copied', count };
+export function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
+  const denied = scanPairs(rebuild.store, denylistKey(rebuild.base, rebuild.current));
+  return copyPairs(rebuild, 'denied', denied, ([normalized, given]) => {
+    const name = given === '' ? normalized : given;
+    return [name, name];
+  });
 }
 
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
-export async function copyDenylistWrites(rebuild: Rebuild): Promise<Stopped | undefined> {
-  const { store, base, comparison, signal } = rebuild;
-  for await (const page of denylistWrites(store, base)) {
-    if (signal?.aborted === true) return { kind: 'interrupted' };
-    const pairs = page.flatMap(([normalized, epoch]) => [normalizedName(normalized, comparison), epoch]);
-    const reply = await addDenylistWrites(store, base, ...nextStep(rebuild), ...pairs);
-    if (reply === 'lapsed') return { kind: 'lapsed' };
+export function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
+  const marks = denylistWrites(rebuild.store, rebuild.base);
+  return copyPairs(rebuild, 'marks', marks, ([normalized, number]) => [number, normalized]);
+}
+
+async function copyPairs(
+  rebuild: Rebuild,
+  kind: 'denied' | 'marks',
+  pages: AsyncIterable<(readonly [field: string, value: string])[]>,
+  parse: (entry: readonly [field: string, value: string]) => [what: string, name: string],
+): Promise<Copied | Stopped> {
+  let count = 0;
+  for await (const page of pages) {
+    // Also without any, which renews the lease.
+    for (let at = 0; at === 0 || at < page.length; at += deniedAtOnce) {
+      const part = page.slice(at, at + deniedAtOnce).map(parse);
+      const added = await add(rebuild, kind, part);
+      if (added.kind !== 'added') return added;
+      count += part.length - added.others.length;
+    }
   }
-  return undefined;
+  return { kind: 'copied', count };
 }
 
 /** The marks with their numbers, and those from before marks had numbers (lua/lib/local_writes.lua). */

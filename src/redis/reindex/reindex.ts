@@ -60,8 +60,8 @@ export async function changeComparison(
     if (names.kind !== 'copied') return names;
     const denied = await copyDenied(rebuild);
     if (denied.kind !== 'copied') return denied;
-    const stopped = await copyDenylistWrites(rebuild);
-    if (stopped !== undefined) return stopped;
+    const marks = await copyDenylistWrites(rebuild);
+    if (marks.kind !== 'copied') return marks;
     if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {

@@ -22,7 +22,7 @@ import { script } from '../../../src/redis/connection/script-loader.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
-const reindexNames = script<(string | number)[], unknown>('reindex/names');
+const reindexAdd = script<(string | number)[], unknown>('reindex/add');
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
 const file = 'AAAAAAAAAAAAAAAAAAAAAA.png';
@@ -303,7 +303,7 @@ describe('the index of names', () => {
 
   test('loses what a killed rebuild left behind, but nothing that is being built', async () => {
     await reindexOpen(store, base, 'dead', 60_000, 'case-insensitive');
-    await reindexNames(store, base, 'dead', 0, 60_000, '1', 'ada', 'ada');
+    await reindexAdd(store, base, 'dead', 0, 60_000, '1', 'names', 'ada', 'ada');
     expect((await check()).faults).toEqual([]);
     await store.unlink(`${base}reindex`);
     await expectRepaired('generation-left-over');

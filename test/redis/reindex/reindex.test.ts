@@ -18,7 +18,7 @@ import { script } from '../../../src/redis/connection/script-loader.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
-const reindexNames = script<(string | number)[], unknown>('reindex/names');
+const reindexAdd = script<(string | number)[], unknown>('reindex/add');
 const reindexCommit = script<(string | number)[], unknown>('reindex/commit');
 const reindexDrop = script<(string | number)[], unknown>('reindex/drop');
 const reindexClose = script<(string | number)[], unknown>('reindex/close');
@@ -167,13 +167,13 @@ describe('changing how names are compared', () => {
     // What a killed process leaves: a freeze about to end, and a generation half built.
     const opened = await reindexOpen(store, base, 'dead', 50, 'case-insensitive');
     expect(opened).toEqual(['opened', '0', '1', 1]);
-    await reindexNames(store, base, 'dead', 0, 50, '1', 'ghost', 'ada');
+    await reindexAdd(store, base, 'dead', 0, 50, '1', 'names', 'ghost', 'ada');
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({
       kind: 'rebuilt',
       usernames: 1,
     });
     expect(await generations(base)).toEqual(new Set(['2']));
-    expect(await reindexNames(store, base, 'dead', 1, 50, '2', 'ghost', 'ghost')).toEqual(['lapsed']);
+    expect(await reindexAdd(store, base, 'dead', 1, 50, '2', 'names', 'ghost', 'ghost')).toEqual(['lapsed']);
     expect(await reindexCommit(store, base, 'dead', 1, '1', 'exact')).toBe('lapsed');
   });
 
@@ -301,7 +301,7 @@ describe('changing how names are compared', () => {
     await put(base, 'ada', 'Ada');
     expect(await reindexDrop(store, base, '0')).toBe('in-use');
     await reindexOpen(store, base, 'building', 60_000, 'case-insensitive');
-    await reindexNames(store, base, 'building', 0, 60_000, '1', 'ada', 'ada');
+    await reindexAdd(store, base, 'building', 0, 60_000, '1', 'names', 'ada', 'ada');
     expect(await reindexDrop(store, base, '1')).toBe('in-use');
     await reindexCommit(store, base, 'building', 1, '1', 'case-insensitive');
     expect(await reindexDrop(store, base, '1')).toBe('in-use');

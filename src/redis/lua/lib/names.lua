@@ -106,18 +106,3 @@ local function refused_generation(index, in_force)
   if in_force ~= index then return 'stale' end
   return redis.call('EXISTS', rebuild_key()) == 1 and 'frozen' or nil
 end
-
--- The same, for scripts that need nothing else from the settings.
-local function check_generation(index)
-  local now = redis.call('HMGET', settings_key(), 'index', 'n' .. index)
-  counts[index] = now[2]
-  return refused_generation(index, now[1] or '0')
-end
-
--- Takes a rebuild, during which no name may change, to its next step, and renews its lease. False if it is not at this
--- step: it does not hold the lease any more, or a failover has lost what it wrote last, and this would leave a gap.
-local function step_rebuild(token, step, lease_ms)
-  if redis.call('GET', rebuild_key()) ~= token .. ' ' .. step then return false end
-  redis.call('SET', rebuild_key(), token .. ' ' .. step + 1, 'PX', lease_ms)
-  return true
-end

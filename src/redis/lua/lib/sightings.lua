@@ -5,7 +5,8 @@
 --   expect       [[reply, command, argument…]…]: what these commands must still reply, false for nothing. One is not
 --                Redis' own: 'holder', normalized name, who the index says has it
 local sighting = cjson.decode(ARGV[1])
-local generation_refused = sighting.generation and check_generation(sighting.generation)
+local generation_refused = sighting.generation
+  and refused_generation(sighting.generation, redis.call('HGET', settings_key(), 'index') or '0')
 if generation_refused == 'stale' then return 'changed' end
 for _, expected in ipairs(sighting.expect) do
   local command = { unpack(expected, 2) }

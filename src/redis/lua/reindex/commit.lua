@@ -2,7 +2,7 @@
 -- @wait replicas
 -- Puts the new comparison, its index and its denylist in force; names may change again.
 --
--- 'lapsed'      this rebuild cannot go on (lib/names.lua): nothing was changed
+-- 'lapsed'      this rebuild cannot go on (add.lua): nothing was changed
 -- 'committed'   also where it had been before, and the reply was lost
 local token, step, generation, comparison = unpack(ARGV)
 if redis.call('GET', rebuild_key()) ~= token .. ' ' .. step then
