@@ -90,10 +90,15 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
 
 /** The type of an organization's settings; `loading` where a migration has yet to store them. */
 async function stateOf(store: RedisClient, base: string): Promise<string> {
-  // Asked first: a load stores the settings when it ends.
-  const isLoading = (await store.exists(loadingKey(base))) === 1;
-  const type = await store.type(settingsKey(base));
-  return type === 'none' && isLoading ? 'loading' : type;
+  for (let look = 1; ; look++) {
+    // Asked first: a load stores the settings when it ends.
+    const isLoading = (await store.exists(loadingKey(base))) === 1;
+    const type = await store.type(settingsKey(base));
+    if (type === 'none' && isLoading) return 'loading';
+    if (type !== 'none' || look > 1) return type;
+    // An organization is registered a moment before its settings are stored.
+    await sleep(1000);
+  }
 }
 
 async function walk(
@@ -103,8 +108,6 @@ async function walk(
 ): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
   const counts = { ...noCounts };
   const loading: string[] = [];
-  /** Organizations without settings. */
-  const incomplete: string[] = [];
   const registered = new Set(await listOrganizations(store, prefix));
   /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
@@ -114,8 +117,9 @@ async function walk(
     const report = createReport(store, base, id, options);
     const state = await stateOf(store, base);
     if (state === 'loading') loading.push(id);
-    else if (state === 'none') incomplete.push(id);
-    else if (state !== 'hash') {
+    else if (state === 'none') {
+      await report('settings-missing', `there are no settings: ${restoreSettings}`);
+    } else if (state !== 'hash') {
       await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restoreSettings}`);
     }
     if (state !== 'hash') return undefined;
@@ -162,9 +166,10 @@ async function walk(
     const base = organizationBase(prefix, organizationId);
     if (!(await organizationExists(store, base))) return { kind: 'unknown-organization' };
   }
-  for (const id of organizationId === undefined ? registered : [organizationId]) {
+  const ids = organizationId === undefined ? registered : [organizationId];
+  for await (const chunk of yieldingChunks(ids, atOnce)) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
-    await checkOf(organizationBase(prefix, id));
+    await Promise.all(chunk.map((id) => checkOf(organizationBase(prefix, id))));
   }
   const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
   for await (const keys of scanKeys(store, start)) {
@@ -172,16 +177,6 @@ async function walk(
       if (signal?.aborted === true) return { kind: 'interrupted' };
       await Promise.all(chunk.map(examine));
     }
-  }
-  // An organization is registered a moment before its settings are stored.
-  if (incomplete.length > 0) await sleep(1000);
-  for (const id of incomplete) {
-    const base = organizationBase(prefix, id);
-    const state = await stateOf(store, base);
-    if (state === 'loading') loading.push(id);
-    if (state !== 'none') continue;
-    const report = createReport(store, base, id, options);
-    await report('settings-missing', `there are no settings: ${restoreSettings}`);
   }
   return { kind: 'checked', counts, loading };
 }
