@@ -1,12 +1,5 @@
--- The changes that wait to be replayed to the legacy service: a stream, whose entries have these fields (lib/change.lua
--- adds them):
---
---   key, role, user   public id, role and user of the caller's API key, user '' if it has none
---   sealed            the API key itself, encrypted (src/cutover/replay/credentials.ts)
---   kind, change      put | ban | remove | overwrite, and what of it was applied, in JSON
---   retry             1 if it was set aside before, else ''
-
--- Scripts that take entries off work also where Redis is full, since that frees memory.
+-- The changes that wait to be replayed to the legacy service: a stream (src/redis/README.md has its fields). Scripts that
+-- take entries off work also where Redis is full, since that frees memory.
 
 -- The fields of an entry by name; nil if it is not in the queue.
 local function queued_entry(id)
