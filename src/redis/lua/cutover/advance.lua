@@ -13,26 +13,25 @@
 
 -- phase: that it is in, as its caller knows; goes_on: 1 to go on, 0 to renew only; by: the command that made the switch.
 local token, phase, lease_ms, goes_on, by = unpack(ARGV)
-local now = tonumber(now_ms())
 local state = cutover_state()
 if state.token ~= token then
   if redis.call('HGET', KEYS[1], 'done') == token then return { 'ready' } end
   return { 'lost' }
 end
 if state.expires < now or state.phase == 'back' then
-  withdraw(state, now)
+  withdraw(state)
   return { 'lost' }
 end
 if state.phase ~= phase then return { 'ready' } end
-redis.call('HSET', KEYS[1], 'until', string.format('%.0f', now + lease_ms))
-local missing = unacknowledged(state, now)
+redis.call('HSET', KEYS[1], 'until', now + lease_ms)
+local missing = unacknowledged(state)
 if #missing > 0 then return { 'waiting', missing } end
 if goes_on ~= '1' then return { 'ready' } end
 if state.phase == 'stop' then
   redis.call('HSET', KEYS[1], 'phase', 'reads')
 else
-  redis.call('HSET', KEYS[1], 'mode', state.to, 'since', string.format('%.0f', now), 'by', by, 'done', token)
-  redis.call('HSET', KEYS[1], 'history:' .. state.epoch, string.format('%.0f', now) .. ' ' .. state.to .. ' ' .. by)
+  redis.call('HSET', KEYS[1], 'mode', state.to, 'since', now, 'by', by, 'done', token)
+  redis.call('HSET', KEYS[1], 'history:' .. state.epoch, now .. ' ' .. state.to .. ' ' .. by)
   redis.call('HSET', KEYS[1], 'unaudited:' .. state.epoch, state.mode .. ' ' .. state.to)
   end_switch()
 end

@@ -9,8 +9,7 @@
 -- {'busy', to}         another switch is under way
 -- {'changed', mode}    the mode is another one
 local token, from, to, lease_ms = unpack(ARGV) -- from: the mode as the caller has seen it
-local now = tonumber(now_ms())
-local state = settled_state(now)
+local state = settled_state()
 if state.token == token then return { 'begun', state.epoch } end
 if state.token then return { 'busy', state.to } end
 local mode = state.mode == '' and 'native' or state.mode
@@ -20,5 +19,5 @@ local epoch = state.epoch
 each_instance(function(_, _, _, seen) epoch = math.max(epoch, seen) end)
 epoch = epoch + 1
 redis.call('HSET', KEYS[1], 'mode', mode, 'epoch', epoch, 'to', to, 'phase', 'stop', 'token', token,
-  'until', string.format('%.0f', now + lease_ms))
+  'until', now + lease_ms)
 return { 'begun', epoch }

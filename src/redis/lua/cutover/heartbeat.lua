@@ -17,8 +17,7 @@
 local id, registered, seen, phase = unpack(ARGV, 1, 4)
 -- It has admitted no change yet, and served no read.
 local is_first = ARGV[5] == '1'
-local now = tonumber(now_ms())
-local state = settled_state(now)
+local state = settled_state()
 
 if is_first then
   -- Redis refuses by its epoch whatever such an instance still tries to write.
@@ -36,8 +35,7 @@ if is_first then
   if registration.kind == 'bridge' then
     if registration.legacy and state.mode == '' then
       if #natives > 0 then return { kind = 'native-instances', ids = natives } end
-      local since = string.format('%.0f', now)
-      redis.call('HSET', KEYS[1], 'mode', 'shadow', 'since', since, 'by', 'default', 'history:0', since .. ' shadow default')
+      redis.call('HSET', KEYS[1], 'mode', 'shadow', 'since', now, 'by', 'default', 'history:0', now .. ' shadow default')
       state = cutover_state()
     elseif not registration.legacy and not is_native then
       return { kind = 'needs-legacy', mode = state.mode }
@@ -52,9 +50,9 @@ if is_first then
 end
 
 redis.call('HSETNX', KEYS[1], 'instance:' .. id, registered)
-redis.call('HSET', KEYS[1], 'beat:' .. id, string.format('%.0f', now) .. ' ' .. seen .. ' ' .. phase)
+redis.call('HSET', KEYS[1], 'beat:' .. id, now .. ' ' .. seen .. ' ' .. phase)
 -- This heartbeat may have been the last one that a withdrawal waited for.
-state = settled_state(now)
+state = settled_state()
 return {
   kind = 'ok', mode = state.mode, epoch = state.epoch, since = state.since, to = state.to, phase = state.phase,
 }

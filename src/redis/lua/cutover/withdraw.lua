@@ -9,10 +9,9 @@
 -- 'waiting'            for the instances to move reads back
 -- 'done'               too late: the switch has been made
 local token = ARGV[1]
-local now = tonumber(now_ms())
 local state = cutover_state()
 if state.token == token then
-  state = withdraw(state, now)
+  state = withdraw(state)
   return state.token and 'waiting' or 'withdrawn'
 end
 return redis.call('HGET', KEYS[1], 'done') == token and 'done' or 'withdrawn'

@@ -12,12 +12,11 @@ local function is_denylist_newer(snapshot_at)
   return adopted_at and tonumber(adopted_at) >= (tonumber(snapshot_at) or 0)
 end
 
--- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is its number, the time from which
--- on any adoption settles it, since its outcome must be visible by then, the time of the mark, and once the change has
--- been accepted the number of its adoption: "number:ms:ms number:ms:ms:number".
+-- Changes that were forwarded and not adopted yet, by user; '' is the denylist: "number:ms:ms number:ms:ms:number", as
+-- src/redis/README.md says. From the first time on, the outcome must be visible, so that any adoption settles it.
 local function mark_unsettled(user, number, ms_until)
   local marks = redis.call('HGET', unsettled_key(), user)
-  local mark = number .. ':' .. string.format('%.0f', now_ms() + ms_until) .. ':' .. now_ms()
+  local mark = number .. ':' .. (now_ms() + ms_until) .. ':' .. now_ms()
   redis.call('HSET', unsettled_key(), user, marks and marks .. ' ' .. mark or mark)
 end
 

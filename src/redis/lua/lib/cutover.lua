@@ -11,6 +11,8 @@
 -- from for `silent_after` no longer trusts what it knew of a switch under way (readLease in protocol.ts is shorter).
 local silent_after = 4000
 
+local now = tonumber(now_ms())
+
 local function cutover_state()
   local f = redis.call('HMGET', KEYS[1], 'mode', 'epoch', 'since', 'by', 'to', 'phase', 'token', 'until')
   return {
@@ -37,7 +39,7 @@ local function each_instance(visit)
 end
 
 -- The ids of the instances that have not acknowledged this phase.
-local function unacknowledged(state, now)
+local function unacknowledged(state)
   local missing = {}
   each_instance(function(id, _, at, epoch, phase)
     local is_done = epoch == state.epoch and phase == state.phase
@@ -51,19 +53,19 @@ end
 local function end_switch() redis.call('HDEL', KEYS[1], 'to', 'phase', 'token', 'until') end
 
 -- Withdraws the switch under way, as far as that can be done now; returns the state after it.
-local function withdraw(state, now)
+local function withdraw(state)
   if state.phase == 'reads' then
     redis.call('HSET', KEYS[1], 'phase', 'back')
-  elseif state.phase == 'stop' or #unacknowledged(state, now) == 0 then
+  elseif state.phase == 'stop' or #unacknowledged(state) == 0 then
     end_switch()
   end
   return cutover_state()
 end
 
 -- The state, after withdrawing a switch that its tool has abandoned.
-local function settled_state(now)
+local function settled_state()
   local state = cutover_state()
-  if state.token and (state.phase == 'back' or state.expires < now) then return withdraw(state, now) end
+  if state.token and (state.phase == 'back' or state.expires < now) then return withdraw(state) end
   return state
 end
 
