@@ -94,16 +94,6 @@ export async function readWriteSnapshot(
   return toWriteSnapshot(settings, username);
 }
 
-/** What the same change is to be checked against now. */
-export async function readAgain(
-  store: RedisClient,
-  base: string,
-  { epoch, queued }: WriteSnapshot,
-  userId?: string,
-): Promise<WriteSnapshot> {
-  return { ...(await readWriteSnapshot(store, base, userId)), epoch, queued };
-}
-
 function toWriteSnapshot(reply: Stored[], username: Stored): WriteSnapshot {
   const [comparison, min, max, pattern, template, ownership, index, epoch] = reply.map(orUndefined);
   return {
@@ -140,15 +130,26 @@ const retryBudgetMs = 1500;
 const pause = 25;
 
 /**
- * The time that one call may be retried for after `frozen`, `staged` or `stale`: waits a moment, or returns false at
- * once if the time is up. It begins with the first wait.
+ * Makes a change against what is in force then, again and again while it is undefined: another operation holds the
+ * names, or has changed what they were checked against. Undefined once a request may wait no longer, which counts from
+ * the first wait.
  */
-export function createRetryBudget(): () => Promise<boolean> {
+export async function untilDecided<Decided>(
+  store: RedisClient,
+  base: string,
+  known: WriteSnapshot,
+  change: (snapshot: WriteSnapshot) => Promise<Decided | undefined>,
+  userId?: string,
+): Promise<Decided | undefined> {
+  const { epoch, queued } = known;
+  let snapshot = known;
   let end: number | undefined;
-  return async () => {
+  for (;;) {
+    const decided = await change(snapshot);
+    if (decided !== undefined) return decided;
     end ??= performance.now() + retryBudgetMs;
-    if (performance.now() >= end) return false;
+    if (performance.now() >= end) return undefined;
     await sleep(pause);
-    return true;
-  };
+    snapshot = { ...(await readWriteSnapshot(store, base, userId)), epoch, queued };
+  }
 }

@@ -4,9 +4,8 @@ import { yieldingChunks } from '../lib/time-slices.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import {
-  createRetryBudget,
-  readAgain,
   runChange,
+  untilDecided,
   type ChangeArguments,
   type GenerationRefusal,
   type WriteSnapshot,
@@ -79,29 +78,26 @@ export async function banUsernames(
   let denied = await normalizedNames(snapshot, replacements.keys());
 
   for await (const chunk of yieldingChunks(replacements, namesAtOnce.ban)) {
-    let waitToRetry = createRetryBudget();
     for (let rest = chunk; rest.length > 0;) {
-      const asked = rest.flatMap(([username, replacement]) => {
-        const other = normalized(replacement);
-        return [username, normalized(username), replacement, denied.has(other) ? '' : other];
+      const outcomes = await untilDecided(store, base, snapshot, async (now) => {
+        const isAsBefore = now.settings.comparison === snapshot.settings.comparison;
+        snapshot = now;
+        if (!isAsBefore) denied = await normalizedNames(snapshot, replacements.keys());
+        const asked = rest.flatMap(([username, replacement]) => {
+          const other = normalized(replacement);
+          return [username, normalized(username), replacement, denied.has(other) ? '' : other];
+        });
+        const reply = await runChange(ban, store, base, snapshot, keyId, ...asked);
+        return reply[0] === 'banned' && reply[1].length > 0 ? reply[1] : undefined;
       });
-      const reply = await runChange(ban, store, base, snapshot, keyId, ...asked);
-      if (reply[0] === 'banned') {
-        for (const [position, [username, replacement]] of rest.entries()) {
-          const reason = reply[1][position];
-          if (reason === 'replacement-in-use' || reason === 'replacement-denied') {
-            failures.push({ username, replacement, reason });
-          }
+      if (outcomes === undefined) return { kind: 'busy' };
+      for (const [position, reason] of outcomes.entries()) {
+        const [username, replacement] = rest[position] ?? ['', ''];
+        if (reason === 'replacement-in-use' || reason === 'replacement-denied') {
+          failures.push({ username, replacement, reason });
         }
-        rest = rest.slice(reply[1].length);
-        if (rest.length === 0) break;
-        if (reply[1].length > 0) waitToRetry = createRetryBudget();
       }
-      if (!(await waitToRetry())) return { kind: 'busy' };
-      if (reply[0] === 'stale') {
-        snapshot = await readAgain(store, base, snapshot);
-        denied = await normalizedNames(snapshot, replacements.keys());
-      }
+      rest = rest.slice(outcomes.length);
     }
   }
   return { kind: 'banned', failures: await judgeByResult(snapshot, replacements, failures) };
@@ -153,22 +149,20 @@ export async function removeDenied(
   let snapshot = context.snapshot;
 
   for await (const chunk of yieldingChunks(usernames, namesAtOnce.remove)) {
-    const waitToRetry = createRetryBudget();
-    for (;;) {
-      const pairs = chunk.map((name) => [name, normalizedName(name, snapshot.settings.comparison)] as const);
-      const reply = await runChange(remove, store, base, snapshot, keyId, ...pairs.flat());
-      if (reply[0] === 'removed') {
-        for (const [position, outcome] of reply[1].entries()) {
-          const [name, normalized] = pairs[position] ?? ['', ''];
-          if (!seen.has(normalized) && outcome === 'deleted') deleted.push(name);
-          if (!seen.has(normalized) && outcome === 'in-use') inUse.push(name);
-          seen.add(normalized);
-        }
-        break;
+    const removed = await untilDecided(store, base, snapshot, async (now) => {
+      snapshot = now;
+      const pairs = chunk.map((name) => [name, normalizedName(name, now.settings.comparison)] as const);
+      const reply = await runChange(remove, store, base, now, keyId, ...pairs.flat());
+      if (reply[0] !== 'removed') return undefined;
+      for (const [position, outcome] of reply[1].entries()) {
+        const [name, normalized] = pairs[position] ?? ['', ''];
+        if (!seen.has(normalized) && outcome === 'deleted') deleted.push(name);
+        if (!seen.has(normalized) && outcome === 'in-use') inUse.push(name);
+        seen.add(normalized);
       }
-      if (!(await waitToRetry())) return { kind: 'busy' };
-      snapshot = await readAgain(store, base, snapshot);
-    }
+      return reply;
+    });
+    if (removed === undefined) return { kind: 'busy' };
   }
   return { kind: 'removed', deleted, inUse };
 }
@@ -183,23 +177,19 @@ export async function overwriteDenylist(
   usernames: Iterable<string>,
 ): Promise<{ kind: 'overwritten' } | { kind: 'in-use'; usernames: string[] } | Busy> {
   const { store, base, keyId } = context;
-  const waitToRetry = createRetryBudget();
-  let snapshot = context.snapshot;
-  for (;;) {
+  const overwritten = await untilDecided(store, base, context.snapshot, async (snapshot) => {
     const token = randomUUID();
-    while ((await runChange(stageOpen, store, base, snapshot, token, stageLease)) === 'busy') {
-      if (!(await waitToRetry())) return { kind: 'busy' };
-    }
+    const opened = await runChange(stageOpen, store, base, snapshot, token, stageLease);
+    if (opened === 'busy') return undefined;
     const staged = await fillStage(store, base, token, snapshot, usernames);
     if (staged.kind === 'staged') {
       const committed = await runChange(stageCommit, store, base, snapshot, token, keyId, staged.names);
-      if (committed === 'committed') return { kind: 'overwritten' };
+      if (committed === 'committed') return { kind: 'overwritten' as const };
     }
     await stageDrop(store, base, token);
-    if (staged.kind === 'in-use') return staged;
-    if (!(await waitToRetry())) return { kind: 'busy' };
-    snapshot = await readAgain(store, base, snapshot);
-  }
+    return staged.kind === 'in-use' ? staged : undefined;
+  });
+  return overwritten ?? { kind: 'busy' };
 }
 
 async function fillStage(

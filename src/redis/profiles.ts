@@ -3,13 +3,7 @@ import { encodeReference, pendingGraceMs, type Profile, type ProfileChange } fro
 import { normalizedName, ruleBroken } from '../domain/usernames.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
-import {
-  createRetryBudget,
-  readAgain,
-  runChange,
-  type ChangeArguments,
-  type WriteSnapshot,
-} from './changes.ts';
+import { runChange, untilDecided, type ChangeArguments, type WriteSnapshot } from './changes.ts';
 
 export type ReadOutcome =
   | { kind: 'unknown' }
@@ -49,9 +43,7 @@ export async function putProfile(
   change: ProfileChange,
   known: WriteSnapshot,
 ): Promise<PutOutcome> {
-  const waitToRetry = createRetryBudget();
-  let snapshot = known;
-  for (;;) {
+  const attempt = async (snapshot: WriteSnapshot): Promise<PutOutcome | undefined> => {
     const username = change.username === snapshot.username ? undefined : change.username;
     const broken = username === undefined ? undefined : ruleBroken(username, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
@@ -68,10 +60,9 @@ export async function putProfile(
       ...imageArguments(change.avatar && { reference: change.avatar }),
       String(pendingGraceMs),
     );
-    if (reply.kind !== 'retry') return reply;
-    if (!(await waitToRetry())) return { kind: 'busy' };
-    snapshot = await readAgain(store, base, known, userId);
-  }
+    return reply.kind === 'retry' ? undefined : reply;
+  };
+  return (await untilDecided(store, base, known, attempt, userId)) ?? { kind: 'busy' };
 }
 
 /** The username to set, and normalized it and the current one, which is released. */
