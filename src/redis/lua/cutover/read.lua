@@ -15,13 +15,13 @@ each_instance(function(id, registration, at, epoch, phase)
   instances[id] = { registration = registration, at = at, epoch = epoch, phase = phase }
 end)
 local history = {}
-local all = redis.call('HGETALL', KEYS[1])
-for i = 1, #all, 2 do
-  if string.sub(all[i], 1, 8) == 'history:' then history[string.sub(all[i], 9)] = all[i + 1] end
+local all = by_name(redis.call('HGETALL', KEYS[1]))
+for field, switch in pairs(all) do
+  local epoch = string.match(field, '^history:(.*)$')
+  if epoch then history[epoch] = switch end
 end
 return {
   now = now_ms(), mode = state.mode, epoch = state.epoch, since = state.since, by = state.by, to = state.to,
-  phase = state.phase, gap = redis.call('HGET', KEYS[1], 'gap') or '',
-  verified = redis.call('HGET', KEYS[1], 'verified') or '',
-  verifiedOn = redis.call('HGET', KEYS[1], 'verified-on') or '', instances = instances, history = history,
+  phase = state.phase, gap = all.gap or '', verified = all.verified or '', verifiedOn = all['verified-on'] or '',
+  instances = instances, history = history,
 }

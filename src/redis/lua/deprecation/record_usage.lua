@@ -33,12 +33,11 @@ local function remember(own, agent, at)
   if known < at then redis.call('HSET', own, field, at) end
   if known > 0 then return end
   local agents, oldest, oldest_at = 0, field, at
-  local all = redis.call('HGETALL', own)
-  for i = 1, #all, 2 do
-    if string.sub(all[i], 1, 2) == 'a:' then
+  for other, time in pairs(by_name(redis.call('HGETALL', own))) do
+    if string.sub(other, 1, 2) == 'a:' then
       agents = agents + 1
-      local seen_at = tonumber(all[i + 1]) or 0
-      if all[i] ~= field and seen_at <= oldest_at then oldest, oldest_at = all[i], seen_at end
+      local seen_at = tonumber(time) or 0
+      if other ~= field and seen_at <= oldest_at then oldest, oldest_at = other, seen_at end
     end
   end
   if agents > tonumber(most_agents) then redis.call('HDEL', own, oldest) end

@@ -24,16 +24,12 @@ end
 -- Calls back with each instance's id, registration (JSON), time of its last heartbeat, and the epoch and the phase that
 -- it has acknowledged.
 local function each_instance(visit)
-  local all = redis.call('HGETALL', KEYS[1])
-  local registrations = {}
-  for i = 1, #all, 2 do
-    if string.sub(all[i], 1, 9) == 'instance:' then registrations[string.sub(all[i], 10)] = all[i + 1] end
-  end
-  for i = 1, #all, 2 do
-    if string.sub(all[i], 1, 5) == 'beat:' then
-      local at, epoch, phase = string.match(all[i + 1], '^(%d+) (%d+) (%S+)$')
-      local id = string.sub(all[i], 6)
-      visit(id, registrations[id] or '{}', tonumber(at), tonumber(epoch), phase)
+  local all = by_name(redis.call('HGETALL', KEYS[1]))
+  for field, beat in pairs(all) do
+    local id = string.match(field, '^beat:(.*)$')
+    if id then
+      local at, epoch, phase = string.match(beat, '^(%d+) (%d+) (%S+)$')
+      visit(id, all['instance:' .. id] or '{}', tonumber(at), tonumber(epoch), phase)
     end
   end
 end

@@ -4,10 +4,7 @@
 -- The fields of an entry by name; nil if it is not in the queue.
 local function queued_entry(id)
   local found = redis.call('XRANGE', replay_key(), id, id)[1]
-  if not found then return nil end
-  local fields = {}
-  for i = 1, #found[2], 2 do fields[found[2][i]] = found[2][i + 1] end
-  return fields
+  return found and by_name(found[2])
 end
 
 -- The list of organizations in which changes wait for their replay is in another slot. A change is queued only under

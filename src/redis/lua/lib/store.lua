@@ -7,6 +7,13 @@ local function now_ms()
   return time[1] .. string.sub('00000' .. time[2], -6, -4)
 end
 
+-- The values of a reply that has names and values in turn, by name.
+local function by_name(reply)
+  local values = {}
+  for i = 1, #reply, 2 do values[reply[i]] = reply[i + 1] end
+  return values
+end
+
 -- The keys of one organization, spelled as in keys.ts. KEYS[1] is what they all begin with: <prefix>{organization}:
 local function settings_key() return KEYS[1] .. 'settings' end
 local function profile_key(user) return KEYS[1] .. 'p:' .. user end

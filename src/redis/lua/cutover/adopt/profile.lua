@@ -20,9 +20,7 @@ local refused = names_refused()
 if refused then return refused end
 if number <= barrier() then return 'again' end
 local profile = profile_key(user)
-local have = {}
-local fields = redis.call('HGETALL', profile)
-for i = 1, #fields, 2 do have[fields[i]] = fields[i + 1] end
+local have = by_name(redis.call('HGETALL', profile))
 if (tonumber(have.as) or 0) >= number then
   settle(user, settles, drawn_at)
   return 'superseded'

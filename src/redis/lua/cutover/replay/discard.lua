@@ -17,10 +17,9 @@ end
 if #kinds == tonumber(most) then return kinds end
 
 redis.call('DEL', replay_key(), replay_senders_key(), replay_refusals_key())
-local aside = redis.call('HGETALL', replay_aside_key())
-for i = 1, #aside, 2 do
-  local fields = cjson.decode(aside[i + 1])
+for id, change in pairs(by_name(redis.call('HGETALL', replay_aside_key()))) do
+  local fields = cjson.decode(change)
   fields.sealed = ''
-  redis.call('HSET', replay_aside_key(), aside[i], cjson.encode(fields))
+  redis.call('HSET', replay_aside_key(), id, cjson.encode(fields))
 end
 return kinds
