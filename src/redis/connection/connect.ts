@@ -32,7 +32,7 @@ export async function connectRedis(url: string, options: ConnectOptions = {}): P
   const { startTimeout = 5000, signal } = options;
   const end = performance.now() + startTimeout;
   try {
-    await untilReady(client, startTimeout, signal);
+    await untilReady(client, end, signal);
     await inspect(client, address, options, end);
   } catch (error) {
     client.disconnect();
@@ -74,31 +74,20 @@ export function isStoreUnavailable(error: unknown): boolean {
 
 const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;
 
-/** Resolves at the first "ready"; rejects at the deadline, or immediately if waiting cannot help or is aborted. */
-function untilReady(client: RedisClient, milliseconds: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let last = new Error('no answer');
-    const deadline = setTimeout(() => {
-      void isLoading(client).then((is) => reject(is ? new Error('it is loading its data') : last));
-    }, milliseconds);
-    const fail = (): void => {
-      clearTimeout(deadline);
-      reject(last);
-    };
-    if (signal?.aborted === true) fail();
-    signal?.addEventListener('abort', fail);
-    client.once('ready', () => {
-      clearTimeout(deadline);
-      signal?.removeEventListener('abort', fail);
-      resolve();
-    });
-    client.on('error', (error: Error) => {
-      last = error;
-      if (refusedCredentials.test(deepest(error).message)) fail();
-    });
-    // A failure is reported by the error event, and tried again.
-    client.connect().catch(() => {});
+/** Resolves once the client is ready; rejects at the deadline, or at once if waiting cannot help or is aborted. */
+async function untilReady(client: RedisClient, end: number, signal?: AbortSignal): Promise<void> {
+  let last = new Error('no answer');
+  const isHopeless = (): boolean => refusedCredentials.test(deepest(last).message);
+  client.on('error', (error: Error) => {
+    if (!isHopeless()) last = error;
   });
+  // A failure is reported by the error event, and tried again.
+  client.connect().catch(() => {});
+  while (client.status !== 'ready') {
+    if (signal?.aborted === true || isHopeless()) throw last;
+    if (performance.now() > end) throw (await isLoading(client)) ? new Error('it is loading its data') : last;
+    await sleep(5);
+  }
 }
 
 /** Whether the server says so; one that says nothing gets half a second. */
