@@ -201,19 +201,16 @@ async function hasClients(socket: string): Promise<boolean> {
 }
 
 /** The reply of the server here, empty if there is none. */
-function ask(socket: string, command: string): Promise<string> {
-  return new Promise((done) => {
-    const connection = connect(socket);
-    const finish = (reply: string) => {
-      connection.destroy();
-      done(reply);
-    };
-    connection.on('connect', () => connection.write(`${command}\r\n`));
-    connection.on('data', (reply) => finish(reply.toString()));
-    connection.on('error', () => finish(''));
-    connection.on('close', () => finish(''));
-    connection.setTimeout(1000, () => finish(''));
-  });
+async function ask(socket: string, command: string): Promise<string> {
+  const connection = connect(socket);
+  connection.setTimeout(1000, () => connection.destroy());
+  connection.write(`${command}\r\n`);
+  try {
+    for await (const reply of connection) return String(reply);
+  } catch {
+    // Nobody answers.
+  }
+  return '';
 }
 
 function inUse({ dataDir, folder }: Place): string {
