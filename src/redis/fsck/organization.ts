@@ -128,14 +128,7 @@ const slack = 3_600_000;
 async function checkUnreferencedFiles({ store, base, report }: Check): Promise<void> {
   const key = unreferencedPicturesKey(base);
   const now = await storeTime(store);
-  // Found before any is repaired, and so moved to another place.
-  const found: string[] = [];
-  for (let isLast = false; !isLast;) {
-    const page = await store.zrangebyscore(key, now + slack, '+inf', 'LIMIT', found.length, 1000);
-    found.push(...page);
-    isLast = page.length < 1000;
-  }
-  for (const file of found) {
+  for (const file of await store.zrangebyscore(key, now + slack, '+inf')) {
     const detail = `no sweep would remove picture file ${quote(file)}: it is listed as unreferenced since a time in the future`;
     await report('loose-file-undated', detail, {
       expect: [],
