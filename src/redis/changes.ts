@@ -17,8 +17,8 @@ const findCaller = script<
   { kind: 'unknown' } | { kind: 'known'; caller: Caller; settings: Stored[]; username: Stored; at: string }
 >('api_key/authenticate');
 
-/** Why a script has not checked names: refused_generation in lua/lib/names.lua. */
-export type GenerationRefusal = 'stale' | 'frozen';
+/** What a script replies that has not checked names: names_refused in lua/lib/change.lua. */
+export type GenerationRefusal = 'frozen';
 
 /**
  * What a write is checked against before its script runs. The script refuses what was checked against an index

@@ -6,13 +6,12 @@
 -- ARGV[2…] four for each name: name, normalized name, replacement, normalized replacement ('' if this same request
 --          denies the replacement, whatever the order of its properties)
 --
--- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
+-- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'banned', outcomes}              one for each name: added | skipped | replacement-in-use |
 --                                   replacement-denied; fewer than names where a denylist overwrite has not
 --                                   decided about a replacement yet: retry with the rest
 local key_id = ARGV[1]
-local refused = names_refused()
-if refused then return { refused } end
+if names_refused() then return { 'frozen' } end
 
 local outcomes, denied = {}, {}
 local now = now_ms()

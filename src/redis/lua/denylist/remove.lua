@@ -4,11 +4,10 @@
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
 -- ARGV[2…]                          two for each name: name, normalized name
--- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
+-- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'removed', outcomes}             one for each name: deleted | in-use | absent
 local key_id = ARGV[1]
-local refused = names_refused()
-if refused then return { refused } end
+if names_refused() then return { 'frozen' } end
 
 local outcomes, deleted = {}, {}
 for i = 2, #ARGV, 2 do

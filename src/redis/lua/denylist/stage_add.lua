@@ -6,13 +6,12 @@
 --
 -- ARGV[3…]                          two for each name: name, normalized name
 -- {'lapsed'}                        the stage is not this overwrite's any more: start again
--- {'stale'} {'frozen'}              nothing was done: read the settings again and retry
+-- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'staged', added, positions}      how many names are new to the stage; those in use, counted from 0
 local token, lease_ms = unpack(ARGV, 1, 2)
 local stage = stage_key()
 if redis.call('GET', stage_owner_key()) ~= token then return { 'lapsed' } end
-local refused = names_refused()
-if refused then return { refused } end
+if names_refused() then return { 'frozen' } end
 
 local added, in_use, names = 0, {}, {}
 for i = 3, #ARGV, 2 do

@@ -5,11 +5,10 @@
 --
 -- 'committed'
 -- 'lapsed'                          the stage is not this overwrite's any more, or not whole: start again
--- 'stale', 'frozen'                 nothing was done: read the settings again and retry
+-- 'frozen'                          nothing was done: read the settings again and retry
 local token, key_id, names = unpack(ARGV)
 if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end
-local refused = names_refused()
-if refused then return refused end
+if names_refused() then return 'frozen' end
 
 local before, after = redis.call('HLEN', denylist_key(index)), redis.call('HLEN', stage_key())
 if after ~= tonumber(names) then return 'lapsed' end

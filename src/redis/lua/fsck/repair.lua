@@ -12,14 +12,14 @@
 -- 'changed'     nothing was done
 -- 'busy'        the same: a rebuild is under way, or a denylist overwrite has yet to decide about the name
 -- 'repaired'
-if generation_refused then return 'busy' end
+if generation and redis.call('EXISTS', rebuild_key()) == 1 then return 'busy' end
 if sighting.claim then
-  local index, normalized_name, user = sighting.generation, unpack(sighting.claim)
+  local normalized_name, user = unpack(sighting.claim)
   if is_staged(normalized_name) then return 'busy' end
-  local key = bucket(index, normalized_name)
+  local key = bucket(generation, normalized_name)
   if not is_type(key, 'hash') then redis.call('UNLINK', key) end
-  release(index, normalized_name)
-  claim(index, normalized_name, user)
+  release(generation, normalized_name)
+  claim(generation, normalized_name, user)
 end
 for _, command in ipairs(sighting.commands) do redis.call(unpack(command)) end
 if sighting.audit then add_audit_entry('repair', 'operator', unpack(sighting.audit)) end

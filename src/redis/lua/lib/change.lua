@@ -32,8 +32,11 @@ do
   end
 end
 
--- Why names must not be checked or written now, as refused_generation returns it.
-local function names_refused() return refused_generation(index, settings.index) end
+-- 'frozen' where names must not be checked or written now: the index is being rebuilt, or was meanwhile, and the
+-- normalized names are of another comparison. A script that replies it has done nothing.
+local function names_refused()
+  return (index ~= settings.index or redis.call('EXISTS', rebuild_key()) == 1) and 'frozen'
+end
 
 local function enqueue(kind, change) add_entry(queued, kind, cjson.encode(change), '') end
 

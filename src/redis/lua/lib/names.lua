@@ -99,10 +99,3 @@ local function commit_stage(index)
   if redis.call('EXISTS', stage_key()) == 1 then redis.call('RENAME', stage_key(), denylist_key(index)) end
   redis.call('DEL', stage_owner_key())
 end
-
--- Why normalized names of this generation must not be written now: 'stale' if the organization has another
--- comparison by now, 'frozen' while its index is being rebuilt, otherwise nil.
-local function refused_generation(index, in_force)
-  if in_force ~= index then return 'stale' end
-  return redis.call('EXISTS', rebuild_key()) == 1 and 'frozen' or nil
-end

@@ -6,7 +6,7 @@
 --
 -- {kind = put, profile, unusedFile}     the picture file that nothing refers to any more
 -- {kind = retry}                        nothing was done: the current name is another, names cannot be judged
---                                       (lib/names.lua), or a denylist overwrite has not decided about this one yet
+--                                       (lib/change.lua), or a denylist overwrite has not decided about this one yet
 -- {kind = denied | taken}
 -- {kind = object-not-found | object-not-in-collection, field = picture | avatar}
 -- {kind = lapsed}                       the picture file has been pending for too long: the sweep may remove it

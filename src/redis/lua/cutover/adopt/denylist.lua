@@ -3,7 +3,7 @@
 -- Applies a part of a denylist change as the legacy service answered it, without checking it again. Of an overwrite, the
 -- parts are staged, the first one without any name; commit makes them the denylist.
 --
--- 'stale' 'frozen'     nothing was done: look again, and retry
+-- 'frozen'             nothing was done: look again, and retry
 -- 'lapsed'             the lease is lost: nothing was done
 -- 'applied'
 
@@ -12,8 +12,7 @@
 local token, number, kind, rows = unpack(ARGV)
 local list = denylist_key(index)
 if redis.call('GET', denylist_change_key()) ~= token then return 'lapsed' end
-local refused = names_refused()
-if refused then return refused end
+if names_refused() then return 'frozen' end
 rows = cjson.decode(rows)
 
 local function deny(key, name, normalized_name)
