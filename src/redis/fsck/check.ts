@@ -61,19 +61,16 @@ export interface Repair {
   audit?: readonly string[];
 }
 
-/** `changed`: the fault no longer existed, or another generation of the name index is in force. */
-type Reported = 'reported' | 'changed';
-
 /**
  * Reports a fault, after repairing it if that is requested and possible. A script first confirms what was seen, so that
- * nothing is reported that the running service was changing just then. A repair that is more than one script returns
- * whether there was something to repair.
+ * nothing is reported that the running service was changing just then: false if the fault no longer existed, or another
+ * generation of the name index is in force. A repair that is more than one script returns the same.
  */
 export type ReportFault = (
   kind: FaultKind,
   detail: string,
   repair?: Repair | (() => Promise<boolean>),
-) => Promise<Reported>;
+) => Promise<boolean>;
 
 /** One organization that is being examined. */
 export interface Check {
@@ -111,9 +108,9 @@ export function createReport(
   };
   return async (kind, detail, repair) => {
     const outcome = await attempt(repair);
-    if (outcome === 'changed') return outcome;
+    if (outcome === 'changed') return false;
     onFault({ organizationId, kind, detail, isRepaired: outcome === 'repaired' });
-    return 'reported';
+    return true;
   };
 }
 

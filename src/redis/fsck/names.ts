@@ -33,7 +33,7 @@ export async function checkUsername(check: Check, user: NamedUser): Promise<void
   }
   let current: NamedUser | undefined = user;
   for (let attempt = 1; attempt <= attempts && current !== undefined; attempt++) {
-    if ((await checkIndexed(check, current)) === 'settled') return;
+    if (await checkIndexed(check, current)) return;
     // Changed meanwhile, perhaps by another repair of this very check: it is looked at again.
     Object.assign(check, await readNaming(store, base));
     current = await readNamedUser(check, userId);
@@ -50,14 +50,15 @@ async function readNamedUser({ store, base }: Check, userId: string): Promise<Na
 /** How often a name that is changing all the time is looked at. */
 const attempts = 10;
 
-async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 'changed'> {
+/** False if it was changed meanwhile. */
+async function checkIndexed(check: Check, user: NamedUser): Promise<boolean> {
   const { store, base, snapshot, report } = check;
   const { userId, username } = user;
   const { index, settings } = snapshot;
   const normalized = normalizedName(username, settings.comparison);
   const bucket = namesBucketKey(base, index, String(numberOfBucket(check, normalized)));
   const holder = (await ofRightType(store.hget(bucket, normalized))) ?? null;
-  if (holder === userId) return 'settled';
+  if (holder === userId) return true;
   const rival = holder === null ? undefined : await readNamedUser(check, holder);
   const repair: Repair = {
     generation: index,
@@ -71,19 +72,16 @@ async function checkIndexed(check: Check, user: NamedUser): Promise<'settled' | 
     claim: [normalized, userId],
     commands: [],
   };
-  let reported;
   if (rival !== undefined && normalizedName(rival.username, settings.comparison) === normalized) {
     const detail = `users ${quote(userId)} and ${quote(rival.userId)} have the same name, ${quote(username)}: with --repair the profile that was changed last keeps it`;
     const [keeper, loser] = changeTime(user) > changeTime(rival) ? [user, rival] : [rival, user];
     const loss = await lossOfName(check, loser, keeper);
     const claim = [normalized, keeper.userId] as const;
-    reported = await report('username-shared', detail, { ...repair, ...loss, claim });
-  } else {
-    const instead = holder === null ? '' : `, which has user ${quote(holder)} instead`;
-    const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
-    reported = await report('username-not-indexed', detail, repair);
+    return await report('username-shared', detail, { ...repair, ...loss, claim });
   }
-  return reported === 'reported' ? 'settled' : 'changed';
+  const instead = holder === null ? '' : `, which has user ${quote(holder)} instead`;
+  const detail = `username ${quote(username)} of user ${quote(userId)} is not in the index${instead}`;
+  return await report('username-not-indexed', detail, repair);
 }
 
 const changeTime = ({ changedAt }: NamedUser): number => Number(changedAt) || 0;
@@ -122,7 +120,7 @@ async function checkEntry(check: Check, number: string, normalized: string, foun
   const key = namesBucketKey(base, snapshot.index, number);
   let user: string | null = found;
   for (let attempt = 1; attempt <= attempts && user !== null; attempt++) {
-    if ((await checkHolder(check, number, normalized, user)) === 'settled') return;
+    if (await checkHolder(check, number, normalized, user)) return;
     // Changed meanwhile, perhaps since this very check has added names and the index has grown: it is looked at again.
     Object.assign(check, await readNaming(store, base));
     // Where the whole generation has been replaced, the profiles are compared with the next one.
@@ -131,23 +129,19 @@ async function checkEntry(check: Check, number: string, normalized: string, foun
   }
 }
 
-async function checkHolder(
-  check: Check,
-  number: string,
-  normalized: string,
-  user: string,
-): Promise<'settled' | 'changed'> {
+/** False if it was changed meanwhile. */
+async function checkHolder(check: Check, number: string, normalized: string, user: string): Promise<boolean> {
   const { store, base, snapshot, buckets, report } = check;
   const { index } = snapshot;
   const username = (await ofRightType(store.hget(profileKey(base, user), 'u'))) ?? null;
   const isTheirs = username !== null && normalizedName(username, snapshot.settings.comparison) === normalized;
-  if (isTheirs && numberOfBucket(check, normalized) === Number(number)) return 'settled';
+  if (isTheirs && numberOfBucket(check, normalized) === Number(number)) return true;
   const key = namesBucketKey(base, index, number);
   const instead = username === null ? 'has no username' : `is ${quote(username)}`;
   const detail = isTheirs
     ? `the index has ${quote(normalized)} in bucket ${number}, where no lookup finds it`
     : `the index gives ${quote(normalized)} to user ${quote(user)}, who ${instead}`;
-  const reported = await report('index-entry-stale', detail, {
+  return await report('index-entry-stale', detail, {
     generation: index,
     expect: [
       [user, 'hget', key, normalized],
@@ -157,7 +151,6 @@ async function checkHolder(
     ],
     commands: [['hdel', key, normalized]],
   });
-  return reported === 'reported' ? 'settled' : 'changed';
 }
 
 /** There may be more buckets by now: `report` confirms what was seen. */

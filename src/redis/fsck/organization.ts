@@ -113,7 +113,7 @@ async function checkDenylist(check: Check): Promise<void> {
           ? [`is stored under ${quote(field)}, where no lookup finds it`, refile]
           : [`${fault}, so nobody can have it`, removeField(key, field, value)];
       const detail = `denied name ${quote(name)} ${what}`;
-      if ((await report('denied-name-misfiled', detail, { generation, ...repair })) === 'reported') continue;
+      if (await report('denied-name-misfiled', detail, { generation, ...repair })) continue;
       // The entry is another by now, or the comparison is, and with it the list.
       Object.assign(check, await readNaming(store, base));
       if (check.snapshot.index !== generation) return await checkDenylist(check);
