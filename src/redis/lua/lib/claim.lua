@@ -1,4 +1,3 @@
--- @include taken_over
 -- Every script that writes for a migration has this after lib/change.lua, and ARGV[1] is the claim under which it writes
 -- (migration/run/claim.lua), or '' for a dry call: it returns the same and changes nothing. It refuses what an apply
 -- sent before a later one of its run has claimed the organization, whenever that arrives.

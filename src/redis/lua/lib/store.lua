@@ -64,6 +64,9 @@ end
 -- The epoch that the last switch has raised here (lib/change.lua).
 local function epoch_in_force() return redis.call('HGET', settings_key(), 'epoch') or '0' end
 
+-- Refuses what an apply sends after a later one of its run has claimed the run (src/migration/runs/lock.ts).
+local function taken_over() return redis.error_reply('TAKENOVER another apply has claimed the run') end
+
 -- The caller that an API key identifies (domain/caller.ts); nil if the key is unknown, revoked or expired, which
 -- callers must not be able to tell apart.
 local function find_caller(sha256)

@@ -1,5 +1,4 @@
 #!lua
--- @include taken_over
 -- Claims an organization for an apply of a run: what an earlier one still sends is refused (lib/claim.lua), also once this
 -- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
 --

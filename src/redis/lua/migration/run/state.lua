@@ -1,6 +1,5 @@
 #!lua
 -- @key any
--- @include taken_over
 -- Changes the state of a run for the apply that has claimed it: what an earlier one still sends is refused.
 --
 -- KEYS[1]  <prefix>migration:run:<run>
