@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { pairsOf } from '../../lib/collections/pairs.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
@@ -45,20 +46,7 @@ export const cutoverRaiseEpoch = script<[epoch: number, from: string, to: string
 
 export const cutoverRemove = script<[id: string, reason: string], null>('cutover/remove');
 
-const cutoverRead = script<
-  [],
-  StoredMode & {
-    now: string;
-    by: string;
-    gap: string;
-    verified: string;
-    verifiedOn: string;
-    /** By id; each with its registration in JSON. */
-    instances: Record<string, { registration: string; at: number; epoch: number; phase: string }>;
-    /** By epoch: `<since> <mode> <by>`. */
-    history: Record<string, string>;
-  }
->('cutover/read');
+const cutoverRead = script<[], [now: string, fields: string[]]>('cutover/read');
 
 /** What an instance reports about itself when it registers. */
 export interface Registration extends ProcessIdentity {
@@ -91,34 +79,40 @@ interface ModePeriod {
 }
 
 export async function readCutover(store: RedisClient, prefix: string) {
-  const stored = await cutoverRead(store, cutoverKey(prefix));
-  const now = Number(stored.now);
-  const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(stored.gap) ?? [];
-  const instances = Object.entries(stored.instances).map(([id, { registration, at, epoch, phase }]) => ({
-    ...(JSON.parse(registration) as Registration),
-    id,
-    /** How long ago its last heartbeat was. */
-    silentMs: Math.max(0, now - at),
-    /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
-    epoch,
-    acknowledged: phase === '-' ? undefined : (phase as SwitchPhase),
-  }));
+  const [time, fields] = await cutoverRead(store, cutoverKey(prefix));
+  const now = Number(time);
+  const stored = Object.fromEntries(pairsOf(fields));
+  const { mode = '', epoch = '0', since = '', by = '', to = '', phase = '', gap = '' } = stored;
+  const { verified = '', 'verified-on': verifiedOn = '' } = stored;
+  const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
+  const instances = fieldsBelow('beat:', stored).map(([id, beat]) => {
+    const [at, seen, acknowledged] = beat.split(' ');
+    return {
+      ...(JSON.parse(stored[`instance:${id}`] ?? '{}') as Registration),
+      id,
+      /** How long ago its last heartbeat was. */
+      silentMs: Math.max(0, now - Number(at)),
+      /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
+      epoch: Number(seen),
+      acknowledged: acknowledged === '-' ? undefined : (acknowledged as SwitchPhase),
+    };
+  });
   return {
-    ...toAnnouncement(stored),
+    ...toAnnouncement({ mode, epoch: Number(epoch), since, to, phase }),
     /** Whether a mode was ever stored; it is native otherwise. */
-    isStored: stored.mode !== '',
+    isStored: mode !== '',
     now,
     /** The command that made the last switch. */
-    by: stored.by,
+    by,
     /** When an instance last ended in a way that leaves its changes in doubt, and how that is known. */
     ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
     /** When the snapshot was taken that a verify of everything matched. */
-    ...(stored.verified !== '' && { verifiedAt: Number(stored.verified) }),
+    ...(verified !== '' && { verifiedAt: Number(verified) }),
     /** The history of Redis (historyOf) at that time. */
-    ...(stored.verifiedOn !== '' && { verifiedOn: stored.verifiedOn }),
+    ...(verifiedOn !== '' && { verifiedOn }),
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
     /** The modes so far, oldest first. */
-    history: toHistory(stored.history),
+    history: toHistory(fieldsBelow('history:', stored)),
   };
 }
 
@@ -131,9 +125,15 @@ export function toAnnouncement({ mode, epoch, since, to, phase }: StoredMode): A
   };
 }
 
-function toHistory(stored: Record<string, string>): ModePeriod[] {
+/** The fields whose names begin with this, by the rest of their names. */
+function fieldsBelow(start: string, stored: Record<string, string>): [name: string, value: string][] {
+  const found = Object.entries(stored).filter(([name]) => name.startsWith(start));
+  return found.map(([name, value]) => [name.slice(start.length), value]);
+}
+
+function toHistory(stored: readonly [epoch: string, row: string][]): ModePeriod[] {
   const periods: ModePeriod[] = [];
-  for (const [epoch, row] of Object.entries(stored)) {
+  for (const [epoch, row] of stored) {
     const [, since, mode = '', by = ''] = /^(\d+) (\S+) (.*)$/s.exec(row) ?? [];
     if (isMode(mode)) periods.push({ epoch: Number(epoch), mode, since: Number(since), by });
   }
