@@ -7,6 +7,7 @@ import { listen } from './api/server.ts';
 import type { FileUrl } from './contract/views.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
 import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
+import { createReplayList } from './cutover/replay/queue/list.ts';
 import { createReplayQueue } from './cutover/replay/queue/queue.ts';
 import { createQueueing } from './cutover/replay/queue/queueing.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
@@ -16,7 +17,6 @@ import { createLedger } from './deprecation/ledger/ledger.ts';
 import { createMetrics } from './deprecation/metrics.ts';
 import { serverUrl } from './lib/hosts.ts';
 import { createPictures } from './media/lifecycle.ts';
-import { createReplayListings } from './redis/replay-listings.ts';
 import type { Resources } from './resources.ts';
 
 /** What measures the requests that this process serves. */
@@ -81,7 +81,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     },
     load,
     cutover,
-    queueing: createQueueing(ability, config.replayMax, createReplayListings(store, keyPrefix)),
+    queueing: createQueueing(ability, config.replayMax, createReplayList(store, keyPrefix)),
     forwarding: openForwarding(resources, cutover, ability, load, fileUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,

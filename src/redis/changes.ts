@@ -4,7 +4,6 @@ import { defaultSettings, type OrganizationSettings } from '../domain/settings.t
 import { profileKey, settingsKey } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script, type Script } from './connection/script-loader.ts';
-import { whileListed, type Listing } from './replay-listings.ts';
 
 // As in api_key/authenticate.lua.
 const settingsFields = ['comparison', 'min', 'max', 'pattern', 'template', 'ownership', 'index', 'epoch'];
@@ -62,7 +61,8 @@ export async function authenticate(
 export interface Queued {
   /** In JSON. */
   fields: string;
-  listing: Listing;
+  /** To be called once it may have been queued. */
+  announce: () => void;
 }
 
 /** What the arguments of every change begin with (lua/lib/change.lua). */
@@ -77,8 +77,8 @@ export function runChange<Rest extends unknown[], Reply>(
   ...rest: Rest
 ): Promise<Reply> {
   if (queued === undefined) return run(store, base, epoch, index, ...rest);
-  const { fields, listing } = queued;
-  return whileListed(listing, (number) => run(store, base, `${epoch} ${number} ${fields}`, index, ...rest));
+  const { fields, announce } = queued;
+  return run(store, base, `${epoch} ${fields}`, index, ...rest).finally(announce);
 }
 
 /** Reads what a write is to be checked against now. */

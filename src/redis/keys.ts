@@ -13,7 +13,7 @@ export const cutoverKey = (prefix: string): string => `${prefix}cutover`;
 export const forwardedOrganizationsKey = (prefix: string): string => `${prefix}cutover:organizations`;
 export const legacyPicturesKey = (prefix: string): string => `${prefix}cutover:legacy-pictures`;
 export const legacyPicturesDueKey = (prefix: string): string => `${prefix}cutover:legacy-pictures-due`;
-export const replayWaitingKey = (prefix: string): string => `${prefix}cutover:replay-waiting`;
+export const replayOrganizationsKey = (prefix: string): string => `${prefix}cutover:replay-organizations`;
 export const replayLookKey = (prefix: string): string => `${prefix}cutover:replay-look`;
 export const replayerKey = (prefix: string): string => `${prefix}cutover:replayer`;
 export const replayPauseKey = (prefix: string): string => `${prefix}cutover:replay-pause`;
@@ -82,7 +82,6 @@ export const gapsKey = (base: string): string => `${base}cutover:gaps`;
 export const replayKey = (base: string): string => `${base}cutover:replay`;
 export const replayAsideKey = (base: string): string => `${base}cutover:replay-aside`;
 export const replayListKey = (base: string, list: string): string => `${base}cutover:replay-list:${list}`;
-export const replayListingKey = (base: string): string => `${base}cutover:replay-listing`;
 
 /** The only form in which an API key is stored or looked up: the SHA-256 of its UTF-8 bytes, in lower-case hex. */
 export function hashApiKey(apiKey: string | Buffer): string {

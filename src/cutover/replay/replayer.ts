@@ -65,8 +65,7 @@ export function startReplayer(options: ReplayerOptions) {
   /** The organizations on the list, which one instance at a time restores before. */
   async function listed(): Promise<string[]> {
     const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
-    // Where Redis is full nothing can be added to the list; what is on it must be replayed all the same.
-    if (due === '') await queue.restoreList().catch(() => {});
+    if (due === '') await queue.restoreList();
     return await queue.listed();
   }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { connectLegacy, type Legacy as Connection } from '../../../src/cutover/forward/legacy.ts';
 import { createReplayCredentials, type ReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
+import { createReplayList } from '../../../src/cutover/replay/queue/list.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
@@ -8,7 +9,6 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createLog, type Log } from '../../../src/log.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../src/redis/denylist.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
-import { createReplayListings } from '../../../src/redis/replay-listings.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -53,7 +53,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
   const base = organizationBase(prefix, organizationId);
   const queue = createReplayQueue(store, prefix);
   const credentials = createReplayCredentials([randomBytes(32)]);
-  const queueing = createQueueing({ kind: 'able', credentials }, 1000, createReplayListings(store, prefix));
+  const queueing = createQueueing({ kind: 'able', credentials }, 1000, createReplayList(store, prefix));
   const legacy = await startLegacy();
   const ownConnection = connectLegacy(legacy.url, timeoutMs);
   const log = createLog('error');

@@ -8,7 +8,6 @@ import {
   replayListKey,
   replayPauseKey,
 } from '../../../redis/keys.ts';
-import { createReplayListings, whileListed } from '../../../redis/replay-listings.ts';
 import {
   byId,
   callerFields,
@@ -21,6 +20,7 @@ import {
   type QueuedChange,
   type SetAsideChange,
 } from './changes.ts';
+import { createReplayList } from './list.ts';
 
 const backlogOf = script<[], [entries: number, setAside: number, oldest: string]>('cutover/replay/backlog');
 const readEntries = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
@@ -32,10 +32,8 @@ const refuseKey = script<[keyId: string], [forMs: number, isOtherAccepted: numbe
 const setEntryAside = script<[id: string, status: number, reason: string], number>(
   'cutover/replay/set_aside',
 );
-const retryEntry = script<[listing: string, id: string], number>('cutover/replay/retry');
-const sendEntryAgain = script<[listing: string, fields: string, sender: string], string>(
-  'cutover/replay/send_again',
-);
+const retryEntry = script<[id: string], number>('cutover/replay/retry');
+const sendEntryAgain = script<[fields: string, sender: string], string>('cutover/replay/send_again');
 const discardEntries = script<[count: number, epoch: number], AcceptedChange['kind'][]>(
   'cutover/replay/discard',
 );
@@ -72,10 +70,8 @@ export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 export type ReplayState = Awaited<ReturnType<ReplayQueue['state']>>;
 
 export function createReplayQueue(store: RedisClient, prefix: string) {
-  const listings = createReplayListings(store, prefix);
+  const list = createReplayList(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
-  const queueListed = <Reply>(id: string, run: (base: string, listing: string) => Promise<Reply>) =>
-    whileListed(listings.of(id), (listing) => run(baseOf(id), listing));
 
   async function* organizations(): AsyncGenerator<string[]> {
     yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
@@ -110,13 +106,13 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       };
     },
     /** All organizations in which something waits; there may be others among them, until they are closed. */
-    listed: listings.all,
-    /** Takes an organization off that list, unless something waits; returns whether it did. */
-    close: listings.close,
-    /** Adds what the list lacks because of a failover or an instance of an older version. Asks every organization. */
+    listed: list.all,
+    /** Takes an organization off that list, unless something waits. */
+    close: list.close,
+    /** Adds what the list lacks. Asks every organization. */
     restoreList: async (): Promise<void> => {
       for await (const { organizationId, entries } of backlog()) {
-        if (entries > 0) await listings.restore(organizationId);
+        if (entries > 0) await list.add(organizationId);
       }
     },
     /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
@@ -126,8 +122,8 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       return rows.map((row) => toQueuedChange(organizationId, row));
     },
     /** The names of an overwrite, in parts. */
-    readList: async function* (organizationId: string, list: string): AsyncGenerator<string[]> {
-      const key = replayListKey(baseOf(organizationId), list);
+    readList: async function* (organizationId: string, token: string): AsyncGenerator<string[]> {
+      const key = replayListKey(baseOf(organizationId), token);
       for (let at = 0; ; at += listPartsAtOnce) {
         const parts = await store.lrange(key, at, at + listPartsAtOnce - 1);
         for (const part of parts) yield JSON.parse(part) as string[];
@@ -171,8 +167,11 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
     /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false if there is none. */
-    retry: async (organizationId: string, id: string): Promise<boolean> =>
-      (await queueListed(organizationId, (base, listing) => retryEntry(store, base, listing, id))) === 1,
+    retry: async (organizationId: string, id: string): Promise<boolean> => {
+      const isQueued = (await retryEntry(store, baseOf(organizationId), id)) === 1;
+      await list.add(organizationId);
+      return isQueued;
+    },
     /**
      * Queues sending the current state (the whole denylist for a change of it), for a request that may have taken
      * effect after what another sender sent.
@@ -183,9 +182,8 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
           ? { kind: change.kind, change: '{}' }
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
       const fields = JSON.stringify({ ...callerFields(caller, sealedKey), ...what });
-      await queueListed(caller.organizationId, (base, listing) =>
-        sendEntryAgain(store, base, listing, fields, sender),
-      );
+      await sendEntryAgain(store, baseOf(caller.organizationId), fields, sender);
+      await list.add(caller.organizationId);
     },
     /** Discards a change that was set aside; false if there is none. */
     drop: async (organizationId: string, id: string): Promise<boolean> =>

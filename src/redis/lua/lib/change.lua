@@ -5,17 +5,15 @@
 --
 -- ARGV begins with two arguments, without which the script's own are counted:
 --
---   epoch     in the mode reverse followed by a space, the listing of the organization (lib/replay.lua), a space, and
---             JSON {key, role, user, sealed, most}: what the change is queued with for the legacy service, and how many
---             entries may wait. Beyond that, or under another listing, nothing is changed.
+--   epoch     in the mode reverse followed by a space and JSON {key, role, user, sealed, most}: what the change is queued
+--             with for the legacy service, and how many entries may wait. Beyond that, nothing is changed.
 --   index     the generation of the name index that the script's normalized names belong to, '' if it has none
 local epoch, index = table.remove(ARGV, 1), table.remove(ARGV, 1)
 -- Set if the change is to be queued, by the script that makes it, so that none can be accepted without being queued.
 local queued
 local settings
 do
-  local listing
-  if not tonumber(epoch) then epoch, listing, queued = string.match(epoch, '^(%d+) (%d*) (.*)$') end
+  if not tonumber(epoch) then epoch, queued = string.match(epoch, '^(%d+) (.*)$') end
   epoch = tonumber(epoch)
   local found = redis.call('HMGET', settings_key(), 'epoch', 'index', 'n' .. index, 'ownership')
   local current = tonumber(found[1] or '0')
@@ -25,7 +23,6 @@ do
   settings = { index = found[2] or '0', needs_ownership = found[4] == '1' }
   counts[index] = found[3]
   if queued then
-    if listing ~= listing_now() then return unlisted() end
     queued = cjson.decode(queued)
     local waiting = redis.call('XLEN', replay_key())
     if waiting >= queued.most then return redis.error_reply('BACKLOGFULL ' .. waiting .. ' changes wait for their replay') end

@@ -7,13 +7,6 @@ local function queued_entry(id)
   return found and by_name(found[2])
 end
 
--- The list of organizations in which changes wait for their replay is in another slot. A change is queued only under
--- the present listing of its organization, whose number must be on that list before. A listing ends in the script
--- that sees the queue empty (cutover/replay/listing/close.lua), and only then is its number taken off the list. So
--- no organization waits without being on the list, whatever is killed or delayed in between.
-local function listing_now() return redis.call('GET', replay_listing_key()) or '0' end
-local function unlisted() return redis.error_reply('UNLISTED ' .. listing_now()) end
-
 -- Adds an entry for a caller {key, role, user, sealed}; returns its id.
 local function add_entry(caller, kind, change, retry)
   return redis.call('XADD', replay_key(), '*', 'key', caller.key, 'role', caller.role, 'user', caller.user, 'sealed',

@@ -53,7 +53,6 @@ local function replay_senders_key() return KEYS[1] .. 'cutover:replay-senders' e
 local function replay_aside_key() return KEYS[1] .. 'cutover:replay-aside' end
 local function replay_list_key(list) return KEYS[1] .. 'cutover:replay-list:' .. list end
 local function replay_files_key() return KEYS[1] .. 'cutover:replay-files' end
-local function replay_listing_key() return KEYS[1] .. 'cutover:replay-listing' end
 local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals' end
 
 -- A number that a script can have written; nil for any other text.

@@ -4,8 +4,7 @@
 -- Puts a change that waits, or was set aside, at the end of the queue as a retry.
 --
 -- 1, or 0 if there is no such change
-local listing, id = unpack(ARGV)
-if listing ~= listing_now() then return unlisted() end
+local id = ARGV[1]
 local fields = queued_entry(id)
 if fields then
   remove_entry(id, fields)

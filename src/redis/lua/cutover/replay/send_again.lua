@@ -6,8 +6,7 @@
 -- id of the retry
 
 -- fields: JSON {key, role, user, sealed, kind, change}, those of the entry; sender: of that request.
-local listing, fields, sender = unpack(ARGV)
-if listing ~= listing_now() then return unlisted() end
+local fields, sender = unpack(ARGV)
 local id = add_retry(cjson.decode(fields))
 redis.call('HSET', replay_senders_key(), id, sender)
 return id
