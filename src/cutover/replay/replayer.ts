@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { repeat } from '../../lib/repeat.ts';
 import type { Log } from '../../log.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
@@ -40,27 +40,22 @@ type OrganizationReplay = ReturnType<typeof replayOrganization>;
 export function startReplayer(options: ReplayerOptions) {
   const { store, keyPrefix, queue, cutover, legacy, log, now = () => performance.now() } = options;
   const delivery = createDelivery(options);
-  const stopping = new AbortController();
-  const { signal } = stopping;
   const throttle = createThrottle(log, now, (reason) => void showPause(reason));
+  let isFailing = false;
 
-  async function run(): Promise<void> {
-    let isFailing = false;
-    while (!signal.aborted) {
-      await sleep(lookInterval, undefined, { signal, ref: false }).catch(() => {});
-      if (signal.aborted || cutover.mode() !== 'reverse' || throttle.isStuck()) continue;
-      try {
-        const key = replayerKey(keyPrefix);
-        if ((await store.exists(key)) === 1 || (await listed()).length === 0) continue;
-        const lease = await claimLease(store, key, cutover.id);
-        if (lease !== undefined) await replayUnder(lease);
-        isFailing = false;
-      } catch (error) {
-        if (!isFailing) log.warn('replaying changes failed', { reason: String(error) });
-        isFailing = true;
-      }
+  const stop = repeat(async (signal) => {
+    if (cutover.mode() !== 'reverse' || throttle.isStuck()) return;
+    try {
+      const key = replayerKey(keyPrefix);
+      if ((await store.exists(key)) === 1 || (await listed()).length === 0) return;
+      const lease = await claimLease(store, key, cutover.id);
+      if (lease !== undefined) await replayUnder(lease, signal);
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) log.warn('replaying changes failed', { reason: String(error) });
+      isFailing = true;
     }
-  }
+  }, lookInterval);
 
   /** The organizations on the list, which one instance at a time restores before. */
   async function listed(): Promise<string[]> {
@@ -73,7 +68,7 @@ export function startReplayer(options: ReplayerOptions) {
    * Replays until nothing waits, the lease is lost, the mode is another one, or this instance keeps failing where another
    * might not, such as if it cannot reach the legacy service.
    */
-  async function replayUnder(lease: Lease): Promise<void> {
+  async function replayUnder(lease: Lease, signal: AbortSignal): Promise<void> {
     throttle.takeOver();
     let wake = (): void => {};
     const organizations = new Map<string, OrganizationReplay>();
@@ -91,17 +86,16 @@ export function startReplayer(options: ReplayerOptions) {
       now,
       onProgress: () => wake(),
     };
-    let lookedAt = -Infinity;
+    let lookedAt = 0;
     try {
       while (maySend() && !throttle.isStuck()) {
-        if (performance.now() - lookedAt >= lookInterval) {
+        const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
+        if (isDone || performance.now() - lookedAt >= lookInterval) {
           const found = await lookAround(organizations, (id) => replayOrganization(context, id));
           if (found === 0) return;
           lookedAt = performance.now();
         }
         if (await stepAll(organizations)) continue;
-        const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
-        if (isDone) lookedAt = -Infinity;
         await new Promise<void>((resolve) => {
           wake = resolve;
           setTimeout(resolve, stepInterval);
@@ -153,13 +147,11 @@ export function startReplayer(options: ReplayerOptions) {
     }
   }
 
-  const running = run();
   return {
     /** Waits a moment for the requests in progress, and lets another instance take over at once. */
     close: async (): Promise<void> => {
-      stopping.abort();
       const late = setTimeout(() => void legacy.close(), stopTimeout);
-      await running;
+      await stop();
       clearTimeout(late);
     },
   };
