@@ -73,7 +73,6 @@ const attempts = 8;
 const reads = 10;
 /** Between two reads of a legacy service whose reads lag behind its writes, in ms. */
 const readPause = 1000;
-const lookPause = 100;
 const retryPause = 200;
 /** How soon, and how often at most, an adoption that a denylist change has overtaken reads again. */
 const overtakenPause = 25;
@@ -149,34 +148,23 @@ async function adoptOnce(
 
 /** Reads until the change is shown, or two reads agree; `superseded` if a later adoption was applied meanwhile. */
 async function readSettled(
-  options: AdoptionOptions,
+  { store, legacy, signal }: AdoptionOptions,
   { credentials, userId, isExpected, exists }: Adoption,
   number: number,
 ): Promise<Shown | 'unreadable' | 'superseded'> {
   let before: Shown | 'unreadable' = 'unreadable';
   for (let read = 0; read < reads; read++) {
-    const shown = await readFromLegacy(options.legacy, credentials);
+    const shown = await readFromLegacy(legacy, credentials);
     if (shown === undefined && exists === true) return 'unreadable';
     if (shown === 'unreadable' || isExpected(shown)) return shown;
     if (before !== 'unreadable' && differingFields(before, shown).length === 0) return shown;
     before = shown;
-    if (await isSuperseded(options, profileKey(credentials.base, userId), number)) return 'superseded';
+    await sleep(readPause, undefined, { signal });
+    // As when a user keeps making changes.
+    const applied = await store.hget(profileKey(credentials.base, userId), 'as');
+    if (Number(applied) >= number) return 'superseded';
   }
   return before;
-}
-
-/** Checks before each read whether an adoption with a later number was applied, as when a user keeps making changes. */
-async function isSuperseded(
-  { store, signal }: AdoptionOptions,
-  profile: string,
-  number: number,
-): Promise<boolean> {
-  const until = performance.now() + readPause;
-  while (performance.now() < until) {
-    await sleep(lookPause, undefined, { signal });
-    if (Number(await store.hget(profile, 'as')) >= number) return true;
-  }
-  return false;
 }
 
 /** The user's profile as the legacy service shows it now; `unreadable` if it does not. */
