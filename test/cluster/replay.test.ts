@@ -70,10 +70,7 @@ test('a replay goes on from the replica of a killed master, and both sides are e
   // A connection of its own: one that slept through the failover still knows the dead master.
   const store = await openTestStore(cluster.url);
   const queue = createReplayQueue(store, bridge.config.keyPrefix);
-  await until(async () => {
-    for await (const { entries } of queue.backlog()) if (entries > 0) return false;
-    return true;
-  });
+  await until(async () => (await queue.state()).entries === 0);
   for (const { organization } of players) {
     const here = await store.hget(profileKey(organization.base, 'u1'), 'u');
     expect(legacy.organization(organization.id).profiles.get('u1')?.username).toBe(here);

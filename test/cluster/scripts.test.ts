@@ -19,14 +19,12 @@ afterAll(async () => {
 
 test('a script that is run for the first time, among other commands, gives no reply to the wrong caller', async () => {
   const base = organizationBase('pb:', 'acme');
-  const readBacklog = script<[], [entries: number, setAside: number, oldest: string]>(
-    'cutover/replay/backlog',
-  );
+  const mark = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
   const replies = await Promise.allSettled([
     store.set(`${base}settings`, 'before'),
-    readBacklog(store, base),
+    mark(store, base, '1-1', 'one', ''),
     store.get(`${base}settings`),
     store.strlen(`${base}settings`),
   ]);
-  expect(replies).toMatchObject(['OK', [0, 0, ''], 'before', 6].map((value) => ({ value })));
+  expect(replies).toMatchObject(['OK', '', 'before', 6].map((value) => ({ value })));
 });

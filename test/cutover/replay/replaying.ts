@@ -103,11 +103,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
         log,
         ...(now !== undefined && { now }),
       }),
-    waiting: async () => {
-      let sum = 0;
-      for await (const { entries } of queue.backlog()) sum += entries;
-      return sum;
-    },
+    waiting: async () => (await queue.state()).entries,
     close: async () => {
       await ownConnection.close();
       await legacy.close();

@@ -99,11 +99,7 @@ const areEqual = async (): Promise<boolean> => {
   );
 };
 
-const untilReplayed = () =>
-  until(async () => {
-    for await (const { entries } of queue.backlog()) if (entries > 0) return false;
-    return true;
-  });
+const untilReplayed = () => until(async () => (await queue.state()).entries === 0);
 
 test.each(['gate', 'answerGate'] as const)(
   'after a replayer was killed while the legacy service had a change (%s), another one sends the change again and goes on',

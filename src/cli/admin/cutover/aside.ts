@@ -116,7 +116,7 @@ async function openQueue(context: AdminContext, org: string | undefined) {
 async function setAsideIn(queue: ReplayQueue, org: string | undefined): Promise<SetAsideChange[]> {
   if (org !== undefined) return await queue.listSetAside(org);
   const found: SetAsideChange[] = [];
-  for await (const { organizationId, setAside } of queue.backlog()) {
+  for (const { organizationId, setAside } of (await queue.state()).organizations) {
     if (setAside === 0) continue;
     for (const change of await queue.listSetAside(organizationId)) found.push(change);
   }

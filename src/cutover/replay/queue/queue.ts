@@ -5,6 +5,7 @@ import {
   organizationBase,
   organizationsKey,
   replayAsideKey,
+  replayKey,
   replayListKey,
   replayPauseKey,
 } from '../../../redis/keys.ts';
@@ -22,7 +23,6 @@ import {
 } from './changes.ts';
 import { createReplayList } from './list.ts';
 
-const backlogOf = script<[], [entries: number, setAside: number, oldest: string]>('cutover/replay/backlog');
 const readEntries = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
@@ -51,14 +51,6 @@ export interface KeyRefusal {
   isOtherAccepted: boolean;
 }
 
-interface OrganizationBacklog {
-  organizationId: string;
-  entries: number;
-  /** When the oldest entry was accepted, ms by the store's clock; undefined if none waits. */
-  oldestAt: number | undefined;
-  setAside: number;
-}
-
 const organizationsAtOnce = 100;
 const listPartsAtOnce = 50;
 const discardedAtOnce = 100;
@@ -77,41 +69,45 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
   }
 
-  /** The organizations in which something waits or is set aside. Asks every organization. */
-  async function* backlog(): AsyncGenerator<OrganizationBacklog> {
+  async function backlogOf(organizationId: string) {
+    const base = baseOf(organizationId);
+    const [entries, setAside, [oldest]] = await Promise.all([
+      store.xlen(replayKey(base)),
+      store.hlen(replayAsideKey(base)),
+      store.xrange(replayKey(base), '-', '+', 'COUNT', 1),
+    ]);
+    return { organizationId, entries, setAside, oldestAt: oldest && timeOf(oldest[0]) };
+  }
+
+  async function state() {
+    const found: Awaited<ReturnType<typeof backlogOf>>[] = [];
     for await (const ids of organizations()) {
-      const replies = await Promise.all(ids.map((id) => backlogOf(store, baseOf(id))));
-      for (const [at, organizationId] of ids.entries()) {
-        const [entries = 0, setAside = 0, oldest = ''] = replies[at] ?? [];
-        if (entries === 0 && setAside === 0) continue;
-        yield { organizationId, entries, setAside, oldestAt: oldest === '' ? undefined : timeOf(oldest) };
-      }
+      const some = await Promise.all(ids.map(backlogOf));
+      found.push(...some.filter(({ entries, setAside }) => entries + setAside > 0));
     }
+    const oldest = found.map(({ oldestAt }) => oldestAt).filter((at) => at !== undefined);
+    return {
+      entries: found.reduce((sum, { entries }) => sum + entries, 0),
+      /** When the oldest entry was accepted, ms by the store's clock. */
+      oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
+      setAside: found.reduce((sum, { setAside }) => sum + setAside, 0),
+      /** Why the replay is paused; undefined if it is not. */
+      pausedBecause: (await store.get(replayPauseKey(prefix))) ?? undefined,
+      /** Those in which something waits or is set aside. */
+      organizations: found,
+    };
   }
 
   return {
-    backlog,
-    state: async () => {
-      const found: OrganizationBacklog[] = [];
-      for await (const one of backlog()) found.push(one);
-      const oldest = found.map(({ oldestAt }) => oldestAt).filter((at) => at !== undefined);
-      return {
-        entries: found.reduce((sum, { entries }) => sum + entries, 0),
-        /** When the oldest entry was accepted, ms by the store's clock. */
-        oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
-        setAside: found.reduce((sum, { setAside }) => sum + setAside, 0),
-        /** Why the replay is paused; undefined if it is not. */
-        pausedBecause: (await store.get(replayPauseKey(prefix))) ?? undefined,
-        organizations: found,
-      };
-    },
+    /** Asks every organization. */
+    state,
     /** All organizations in which something waits; there may be others among them, until they are closed. */
     listed: list.all,
     /** Takes an organization off that list, unless something waits. */
     close: list.close,
     /** Adds what the list lacks. Asks every organization. */
     restoreList: async (): Promise<void> => {
-      for await (const { organizationId, entries } of backlog()) {
+      for (const { organizationId, entries } of (await state()).organizations) {
         if (entries > 0) await list.add(organizationId);
       }
     },
