@@ -80,6 +80,7 @@ export const denylistChangeKey = (base: string): string => `${base}cutover:denyl
 export const lostNamesKey = (base: string): string => `${base}cutover:lost-names`;
 export const gapsKey = (base: string): string => `${base}cutover:gaps`;
 export const replayKey = (base: string): string => `${base}cutover:replay`;
+export const replaySendersKey = (base: string): string => `${base}cutover:replay-senders`;
 export const replayAsideKey = (base: string): string => `${base}cutover:replay-aside`;
 export const replayListKey = (base: string, list: string): string => `${base}cutover:replay-list:${list}`;
 

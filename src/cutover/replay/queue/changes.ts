@@ -54,9 +54,6 @@ export function timeOf(id: string): number {
   return Number(id.split('-')[0]);
 }
 
-/** An entry of the queue: its id, who has begun to send it or '', and its fields (lua/lib/replay.lua). */
-export type EntryReply = [id: string, sender: string, fields: string[]];
-
 /** Those fields of an entry that say whose change it is (lua/lib/replay.lua). */
 export function callerFields({ keyId, role, userId = '' }: QueuedCaller, sealed: string) {
   return { key: keyId, role, user: userId, sealed };
@@ -65,11 +62,16 @@ export function callerFields({ keyId, role, userId = '' }: QueuedCaller, sealed:
 /** The fields of an entry (lua/lib/replay.lua). */
 type EntryFields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
 
-export function toQueuedChange(organizationId: string, [id, sender, fields]: EntryReply): QueuedChange {
+export function toQueuedChange(
+  organizationId: string,
+  id: string,
+  fields: string[],
+  sender?: string | null,
+): QueuedChange {
   const entry = Object.fromEntries(pairsOf(fields)) as EntryFields;
   return {
     ...common(organizationId, id, entry),
-    ...(sender !== '' && { sender }),
+    ...(sender && { sender }),
     isRetry: entry.retry === '1',
   };
 }

@@ -8,6 +8,7 @@ import {
   replayKey,
   replayListKey,
   replayPauseKey,
+  replaySendersKey,
 } from '../../../redis/keys.ts';
 import {
   byId,
@@ -17,13 +18,11 @@ import {
   toSetAsideChange,
   type AcceptedChange,
   type AsideReason,
-  type EntryReply,
   type QueuedChange,
   type SetAsideChange,
 } from './changes.ts';
 import { createReplayList } from './list.ts';
 
-const readEntries = script<[from: string, count: number], EntryReply[]>('cutover/replay/read');
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
   'cutover/replay/complete',
@@ -114,8 +113,11 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
     read: async (organizationId: string, count: number, after?: string): Promise<QueuedChange[]> => {
       const from = after === undefined ? '-' : `(${after}`;
-      const rows = await readEntries(store, baseOf(organizationId), from, count);
-      return rows.map((row) => toQueuedChange(organizationId, row));
+      const base = baseOf(organizationId);
+      const rows = await store.xrange(replayKey(base), from, '+', 'COUNT', count);
+      if (rows.length === 0) return [];
+      const senders = await store.hmget(replaySendersKey(base), ...rows.map(([id]) => id));
+      return rows.map(([id, fields], at) => toQueuedChange(organizationId, id, fields, senders[at]));
     },
     /** The names of an overwrite, in parts. */
     readList: async function* (organizationId: string, token: string): AsyncGenerator<string[]> {
