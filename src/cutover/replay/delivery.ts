@@ -5,9 +5,9 @@ import { bodyOf, readAnswer } from '../forward/content.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { namesNotAdded } from '../adopt/denylist-change.ts';
 import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
-import type { QueuedChange } from './queue/changes.ts';
+import type { AcceptedChange, QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
-import { toLegacyRequest, type Demand } from './request.ts';
+import { banBody, json, profileBody, toLegacyRequest, type EncodedBody } from './request.ts';
 import type { DeliveryOutcome } from './rules.ts';
 
 export interface Delivered {
@@ -22,8 +22,10 @@ type Unsendable = 'nothing' | 'picture-gone';
 
 /** A request for a change, with everything in memory: it can be sent without further waiting. */
 interface Prepared {
-  demand: Demand;
+  kind: AcceptedChange['kind'];
   request: LegacyRequest;
+  /** The picture file that is uploaded. */
+  file: string | undefined;
 }
 
 export interface DeliveryOptions {
@@ -41,7 +43,7 @@ export type Delivery = ReturnType<typeof createDelivery>;
 export function createDelivery(options: DeliveryOptions) {
   const { store, keyPrefix, organizationHeader, legacy, media, queue } = options;
 
-  async function demandOf({ caller, change, isRetry }: QueuedChange): Promise<Demand | Unsendable> {
+  async function bodyFor({ caller, change, isRetry }: QueuedChange): Promise<EncodedBody | Unsendable> {
     const { organizationId, userId = '' } = caller;
     const base = organizationBase(keyPrefix, organizationId);
     switch (change.kind) {
@@ -49,28 +51,27 @@ export function createDelivery(options: DeliveryOptions) {
         const wanted = isRetry ? await currentProfile(store, base, userId) : change;
         if (wanted === undefined) return 'nothing';
         const { picture } = wanted;
-        if (!picture || !('file' in picture)) return { kind: 'put', change: wanted };
+        if (!picture || !('file' in picture)) return await profileBody(wanted);
         const found = await readWhole(media, picture.file);
         if (found === undefined) return 'picture-gone';
-        const file = { name: picture.file, bytes: found.bytes, type: found.type };
-        return { kind: 'put', change: wanted, file };
+        return await profileBody(wanted, { ...found, name: picture.file });
       }
       case 'ban': {
         const names = change.replacements.map(([name]) => name);
         const wanted = isRetry ? await deniedAmong(store, base, names) : new Set(names);
         const replacements = change.replacements.filter(([name]) => wanted.has(name));
-        return replacements.length === 0 ? 'nothing' : { kind: 'ban', replacements };
+        return replacements.length === 0 ? 'nothing' : banBody(replacements);
       }
       case 'remove': {
         const denied = isRetry ? await deniedAmong(store, base, change.usernames) : new Set();
         const usernames = change.usernames.filter((name) => !denied.has(name));
-        return usernames.length === 0 ? 'nothing' : { kind: 'remove', usernames };
+        return usernames.length === 0 ? 'nothing' : json(usernames);
       }
       case 'overwrite': {
         const usernames = [];
         const parts = isRetry ? currentDenylist(store, base) : queue.readList(organizationId, change.list);
         for await (const part of parts) for (const name of part) usernames.push(name);
-        return { kind: 'overwrite', usernames };
+        return json(usernames);
       }
     }
   }
@@ -84,21 +85,26 @@ export function createDelivery(options: DeliveryOptions) {
 
   return {
     prepare: async (queued: QueuedChange, apiKey: string): Promise<Prepared | Unsendable> => {
-      const demand = await demandOf(queued);
-      if (typeof demand === 'string') return demand;
-      return { demand, request: await toLegacyRequest(demand, credentialHeaders(queued, apiKey)) };
+      const body = await bodyFor(queued);
+      if (typeof body === 'string') return body;
+      const { kind } = queued.change;
+      return {
+        kind,
+        request: toLegacyRequest(kind, body, credentialHeaders(queued, apiKey)),
+        file: body.file,
+      };
     },
-    send: async ({ demand, request }: Prepared): Promise<Delivered> => {
+    send: async (prepared: Prepared): Promise<Delivered> => {
       let response: LegacyResponse;
       let body: Buffer | undefined;
       try {
-        response = await legacy.send(request);
+        response = await legacy.send(prepared.request);
         body = await bodyOf(response);
       } catch (error) {
         return { outcome: { kind: isUndelivered(error) ? 'unreachable' : 'lost' } };
       }
       const answer = await readAnswer(response, body);
-      return { outcome: { kind: 'answered', status: response.status }, ...read(demand, response, answer) };
+      return { outcome: { kind: 'answered', status: response.status }, ...read(prepared, response, answer) };
     },
     /**
      * The status of a request that changes nothing, with the key of this change; undefined where there was no response.
@@ -109,7 +115,7 @@ export function createDelivery(options: DeliveryOptions) {
       const request: LegacyRequest =
         queued.change.kind === 'put'
           ? { method: 'GET', path: '/api/profile/', headers }
-          : await toLegacyRequest({ kind: 'ban', replacements: [] }, headers);
+          : toLegacyRequest('ban', banBody([]), headers);
       try {
         const response = await legacy.send(request);
         await bodyOf(response);
@@ -123,7 +129,7 @@ export function createDelivery(options: DeliveryOptions) {
 
 /** What a response contains besides its status. */
 function read(
-  wanted: Demand,
+  { kind, file }: Prepared,
   { status }: LegacyResponse,
   answer: unknown,
 ): Pick<Delivered, 'uploaded' | 'remark'> {
@@ -132,13 +138,13 @@ function read(
     return code === undefined ? {} : { remark: code };
   }
   const { profilePictureUrl, usernamesInUse } = (answer ?? {}) as Record<string, unknown>;
-  if (wanted.kind === 'put' && wanted.file !== undefined && typeof profilePictureUrl === 'string') {
-    return { uploaded: { file: wanted.file.name, url: profilePictureUrl } };
+  if (kind === 'put') {
+    const isShown = file !== undefined && typeof profilePictureUrl === 'string';
+    return isShown ? { uploaded: { file, url: profilePictureUrl } } : {};
   }
-  if (wanted.kind === 'put') return {};
-  const left = wanted.kind === 'remove' ? usernamesInUse : namesNotAdded(answer);
+  const left = kind === 'remove' ? usernamesInUse : namesNotAdded(answer);
   if (!Array.isArray(left) || left.length === 0) return {};
-  return { remark: remarks[wanted.kind](left.length) };
+  return { remark: remarks[kind](left.length) };
 }
 
 /** What the legacy service did not do, for this many names. */
