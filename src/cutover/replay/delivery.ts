@@ -8,7 +8,7 @@ import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts
 import type { AcceptedChange, QueuedChange } from './queue/changes.ts';
 import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { banBody, json, profileBody, toLegacyRequest, type EncodedBody } from './request.ts';
-import type { DeliveryOutcome } from './rules.ts';
+import { probeSucceeded, type DeliveryOutcome } from './rules.ts';
 
 export interface Delivered {
   outcome: DeliveryOutcome;
@@ -107,10 +107,10 @@ export function createDelivery(options: DeliveryOptions) {
       return { outcome: { kind: 'answered', status: response.status }, ...read(prepared, response, answer) };
     },
     /**
-     * The status of a request that changes nothing, with the key of this change; undefined where there was no response.
-     * An administrator, whose key may belong to no user, bans no names.
+     * Whether a request that changes nothing succeeds with the key of this change. An administrator, whose key may belong
+     * to no user, bans no names.
      */
-    probe: async (queued: QueuedChange, apiKey: string): Promise<number | undefined> => {
+    probe: async (queued: QueuedChange, apiKey: string): Promise<boolean> => {
       const headers = credentialHeaders(queued, apiKey);
       const request: LegacyRequest =
         queued.change.kind === 'put'
@@ -119,9 +119,9 @@ export function createDelivery(options: DeliveryOptions) {
       try {
         const response = await legacy.send(request);
         await bodyOf(response);
-        return response.status;
+        return probeSucceeded(response.status);
       } catch {
-        return undefined;
+        return false;
       }
     },
   };

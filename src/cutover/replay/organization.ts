@@ -8,17 +8,9 @@ import { currentProfile } from './current-state.ts';
 import type { Delivered, Delivery } from './delivery.ts';
 import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
-import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
-import { organizationKeys, type RefusedKey } from './organization-keys.ts';
-import {
-  delayAfter,
-  probeSucceeded,
-  nextAfter,
-  orderForm,
-  setAsideAfterMs,
-  sendable,
-  type WaitingChange,
-} from './rules.ts';
+import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
+import { firstKey, isAnyKeyAccepted, type OpenKey } from './organization-keys.ts';
+import { delayAfter, nextAfter, orderForm, setAsideAfterMs, sendable, type WaitingChange } from './rules.ts';
 
 export interface ReplayContext {
   store: RedisClient;
@@ -57,8 +49,8 @@ interface Entry extends WaitingChange {
   failingSince: number | undefined;
   /** Whether the legacy service was healthy the last time, after the change had failed for long. */
   isSuspect: boolean;
-  /** The API keys that the legacy service has refused since it was last postponed, by their public ids. */
-  refusals: Map<string, RefusedKey>;
+  /** The API keys that the legacy service has refused since it was last postponed, by their public ids, and how. */
+  refusals: Map<string, KeyRefusal & { status: number; code: string | undefined }>;
 }
 
 const readAtOnce = 500;
@@ -71,7 +63,6 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   const { timeoutMs, sender, maySend, signal, now } = context;
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
-  const keys = organizationKeys(() => entries.values(), credentials, delivery, throttle.answered);
   const underWay = new Set<Promise<void>>();
   let lastRead: string | undefined;
   /** Whether a change has failed since the last one that was replayed. */
@@ -120,7 +111,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const { id, queued } = entry;
     // What is sent is the current state, which later changes in the queue may have produced.
     if (queued.isRetry && isConcernedLater(entry)) return await moveToEnd(entry);
-    const key = keys.keyFor(entry);
+    const key = firstKey(credentials, ofSameUser(entry), entry.refusals);
     if (key === undefined) return await withoutKey(entry);
     const prepared = await delivery.prepare(queued, key.apiKey);
     if (prepared === 'nothing') return await complete(entry);
@@ -156,7 +147,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const refusals = [...entry.refusals.values()];
     const last = refusals.at(-1);
     if (last !== undefined) {
-      if (isSuspectAgain(entry, await keys.areRefusedForGood(refusals))) {
+      if (isSuspectAgain(entry, await areRefusedForGood(refusals))) {
         const code = last.code === undefined ? '' : `${last.code}: `;
         const reason = `${code}its API key was refused for ten minutes, while keys of the organization were accepted`;
         return await setAside(entry, last.status, reason);
@@ -173,6 +164,24 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
   }
 
+  /** The change itself, then the others of its user: any of their keys will do. */
+  function* ofSameUser({ queued: own, userId }: Entry): Generator<QueuedChange, void> {
+    yield own;
+    if (userId === undefined) return;
+    for (const { queued } of entries.values()) if (queued.caller.userId === userId) yield queued;
+  }
+
+  /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
+  async function areRefusedForGood(refusals: readonly KeyRefusal[]): Promise<boolean> {
+    if (refusals.some(({ forMs }) => forMs < setAsideAfterMs)) return false;
+    if (refusals.every(({ isOtherAccepted }) => isOtherAccepted)) return true;
+    // Nothing else may have been sent meanwhile, since everything may be waiting for this change.
+    const waiting = [...entries.values()].map(({ queued }) => queued);
+    const isAccepted = await isAnyKeyAccepted(credentials, waiting, delivery);
+    if (isAccepted) throttle.answered();
+    return isAccepted;
+  }
+
   /** Only the second time in a row: the first time, the legacy service may have recovered since the change failed. */
   function isSuspectAgain(entry: Entry, isSuspect: boolean): boolean {
     const isAgain = isSuspect && entry.isSuspect;
@@ -180,11 +189,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     return isAgain;
   }
 
-  async function settle(
-    entry: Entry,
-    { outcome, uploaded, remark }: Delivered,
-    key: NonNullable<ReturnType<typeof keys.keyFor>>,
-  ): Promise<void> {
+  async function settle(entry: Entry, { outcome, uploaded, remark }: Delivered, key: OpenKey): Promise<void> {
     const { id, queued, sent } = entry;
     const claimsName =
       queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
@@ -209,7 +214,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     if (entry.failingSince === undefined) reportWaiting(entry, status, remark);
     entry.failingSince ??= now();
     const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
-    if (isSuspectAgain(entry, failedForLong && probeSucceeded(await delivery.probe(queued, key.apiKey)))) {
+    if (isSuspectAgain(entry, failedForLong && (await delivery.probe(queued, key.apiKey)))) {
       return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
     }
     hold(entry, next.afterMs);

@@ -117,7 +117,6 @@ export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutM
  * Whether a probe (delivery.ts) shows that the service and the key work: 404 says that the user has no profile; 400 and
  * 422, that a ban needs a name.
  */
-export function probeSucceeded(status: number | undefined): boolean {
-  if (status === undefined) return false;
+export function probeSucceeded(status: number): boolean {
   return (status >= 200 && status < 300) || [400, 404, 422].includes(status);
 }
