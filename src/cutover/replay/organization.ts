@@ -1,28 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
 import type { Cutover } from '../switch/instance.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { ReplayCredentials } from './credentials.ts';
 import { currentProfile } from './current-state.ts';
-import type { Delivered, Delivery } from './delivery.ts';
+import type { Delivered, Delivery, DeliveryOptions } from './delivery.ts';
 import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { firstKey, isAnyKeyAccepted, type OpenKey } from './organization-keys.ts';
 import { delayAfter, nextAfter, orderForm, setAsideAfterMs, sendable, type WaitingChange } from './rules.ts';
 
-export interface ReplayContext {
-  store: RedisClient;
-  keyPrefix: string;
+export interface ReplayOptions extends Omit<DeliveryOptions, 'queue'> {
   queue: ReplayQueue;
-  delivery: Delivery;
   credentials: Pick<ReplayCredentials, 'open'>;
-  cutover: Pick<Cutover, 'id'>;
-  throttle: Throttle;
+  cutover: Pick<Cutover, 'id' | 'mode'>;
   log: Log;
-  /** How long the legacy service may take to respond, in ms. */
-  timeoutMs: number;
+}
+
+export interface ReplayContext extends ReplayOptions {
+  delivery: Delivery;
+  throttle: Throttle;
   /** What changes are marked with: a different one for each lease. */
   sender: string;
   maySend: () => boolean;
@@ -60,7 +58,8 @@ const repairInterval = 1000;
 /** The replay of one organization's changes, while this instance has the lease. */
 export function replayOrganization(context: ReplayContext, organizationId: string) {
   const { store, keyPrefix, cutover, queue, delivery, credentials, throttle, log } = context;
-  const { timeoutMs, sender, maySend, signal, now } = context;
+  const { sender, maySend, signal, now } = context;
+  const { timeoutMs } = context.legacy;
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
   const underWay = new Set<Promise<void>>();

@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { repeat } from '../../lib/repeat.ts';
-import type { Log } from '../../log.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
 import { stopTimeout } from '../forward/legacy.ts';
 import { claimLease, type Lease } from '../lease.ts';
-import type { Cutover } from '../switch/instance.ts';
-import type { ReplayCredentials } from './credentials.ts';
-import { createDelivery, type DeliveryOptions } from './delivery.ts';
+import { createDelivery } from './delivery.ts';
 import { createThrottle } from './throttle.ts';
-import { replayOrganization } from './organization.ts';
-import type { ReplayQueue } from './queue/queue.ts';
+import { replayOrganization, type ReplayOptions } from './organization.ts';
 
 export type Replayer = ReturnType<typeof startReplayer>;
 
-export interface ReplayerOptions extends Omit<DeliveryOptions, 'queue'> {
-  queue: ReplayQueue;
-  credentials: Pick<ReplayCredentials, 'open'>;
-  cutover: Pick<Cutover, 'id' | 'mode'>;
-  log: Log;
+export interface ReplayerOptions extends ReplayOptions {
   /** A monotonic clock, in ms, by which changes are sent again or given up. */
   now?: () => number;
 }
@@ -77,7 +69,6 @@ export function startReplayer(options: ReplayerOptions) {
       ...options,
       delivery,
       throttle,
-      timeoutMs: legacy.timeoutMs,
       sender: `${cutover.id}/${randomUUID()}`,
       maySend,
       signal,

@@ -1,10 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import {
-  createReplayQueue,
-  type ReplayQueue,
-  type ReplayState,
-} from '../../../src/cutover/replay/queue/queue.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { apiKeyKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { runTool } from '../../support/admin.ts';
@@ -75,7 +71,7 @@ const denylist = async (method: string, path: string, body: unknown): Promise<nu
 const stored = async ({ id }: User): Promise<Record<string, string>> =>
   await here.bridge.store.hgetall(profileKey(here.organization.base, id));
 
-const state = async (): Promise<ReplayState> => await queue.state();
+const state = async () => await queue.state();
 
 const untilReplayed = () => until(async () => (await state()).entries === 0);
 

@@ -57,9 +57,6 @@ const discardedAtOnce = 100;
 /** The changes of all organizations that wait for the legacy service. */
 export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 
-/** What waits in all organizations, as of now. */
-export type ReplayState = Awaited<ReturnType<ReplayQueue['state']>>;
-
 export function createReplayQueue(store: RedisClient, prefix: string) {
   const list = createReplayList(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
@@ -78,6 +75,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     return { organizationId, entries, setAside, oldestAt: oldest && timeOf(oldest[0]) };
   }
 
+  /** What waits in all organizations, as of now. Asks each of them. */
   async function state() {
     const found: Awaited<ReturnType<typeof backlogOf>>[] = [];
     for await (const ids of organizations()) {
@@ -98,7 +96,6 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
   }
 
   return {
-    /** Asks every organization. */
     state,
     /** All organizations in which something waits; there may be others among them, until they are closed. */
     listed: list.all,
