@@ -68,11 +68,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   /** When this process last noticed that it runs, and that it had not run for a while. */
   let ranAt = heardAt;
   let resumedAt = -Infinity;
-  /** Whether this process knows the service that is the authority. Only one that was paused over a switch may not. */
-  let knowsAuthority = true;
   let admitted = 0;
-  /** What every change gets that is admitted now. */
-  let admission = newAdmission(position);
   let acknowledged: SwitchPhase | undefined;
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -93,7 +89,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
      * authority is a legacy service that this process does not know.
      */
     readMode: (): Mode | Promise<Mode> =>
-      wasPaused() || isLapsed() || !knowsAuthority ? readLater() : position.reads,
+      wasPaused() || isLapsed() || !knowsAuthority() ? readLater() : position.reads,
     /**
      * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way, or
      * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
@@ -103,7 +99,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       const { changes } = position;
       // Where Redis is the authority, its scripts refuse a change that a switch has left behind.
       const isCurrent = changes !== undefined && (authorityOf(changes) === 'redis' || !isOutOfTouch());
-      return isCurrent && knowsAuthority ? admitNow() : admitLater();
+      return isCurrent && knowsAuthority() ? admitNow(changes) : admitLater();
     },
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
@@ -182,24 +178,11 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
       );
     }
-    if (next.changes !== undefined) admission = newAdmission(next);
     if (next.reads !== before.reads) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });
-      knowsAuthority = options.legacy || authorityOf(next.reads) === 'redis';
-      if (!knowsAuthority) log?.error(whyNotServing({ kind: 'needs-legacy', mode: next.reads }));
+      if (!knowsAuthority()) log?.error(whyNotServing({ kind: 'needs-legacy', mode: next.reads }));
       options.onMode?.(next.reads);
     }
-  }
-
-  function newAdmission({ changes, reads, epoch }: Position): Admission {
-    return {
-      mode: changes ?? reads,
-      epoch,
-      release: () => {
-        admitted -= 1;
-        if (admitted === 0 && position.phase !== undefined) plan();
-      },
-    };
   }
 
   /** How many changes have not ended; those that have yet to be recorded as gaps count as one. */
@@ -207,9 +190,14 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return admitted + Number(isUnsaved());
   }
 
-  function admitNow(): Admission {
+  function admitNow(mode: Mode): Admission {
     admitted += 1;
-    return admission;
+    return { mode, epoch: position.epoch, release };
+  }
+
+  function release(): void {
+    admitted -= 1;
+    if (admitted === 0 && position.phase !== undefined) plan();
   }
 
   async function admitLater(): Promise<Admission> {
@@ -227,7 +215,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       await sleep(waitInterval);
     }
     requireAuthority();
-    return admitNow();
+    return admitNow(position.changes);
   }
 
   /**
@@ -268,8 +256,13 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return position.reads;
   }
 
+  /** Whether this process knows the service that is the authority. Only one that was paused over a switch may not. */
+  function knowsAuthority(): boolean {
+    return options.legacy || authorityOf(position.reads) === 'redis';
+  }
+
   function requireAuthority(): void {
-    if (knowsAuthority) return;
+    if (knowsAuthority()) return;
     throw unavailable(
       'Another service has the data now, and this instance does not know its address. Sending the request again is safe.',
     );
