@@ -1,5 +1,5 @@
 import type { SetAsideChange } from '../../../cutover/replay/queue/changes.ts';
-import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
+import { createReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { readCutover } from '../../../cutover/switch/registry.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import { counted } from '../../../lib/numbers.ts';
@@ -50,8 +50,7 @@ export function addAside(cutover: AdminCommand): void {
 }
 
 async function listAside(context: AdminContext, { org }: AsideOptions): Promise<CommandResult> {
-  const { queue } = await openQueue(context, org);
-  const changes = await setAsideIn(queue, org);
+  const { changes } = await readSetAside(context, org);
   const shown = changes.map(({ id, at, setAsideAt, caller, change, status, reason }) => ({
     id,
     organizationId: caller.organizationId,
@@ -77,14 +76,14 @@ async function decide(
   { org, all = false }: AsideOptions,
 ): Promise<CommandResult> {
   if (all === ids.length > 0) return wrongUsage('give either the ids of changes or --all');
-  const { store, keyPrefix, queue } = await openQueue(context, org);
+  const { store, keyPrefix, queue, changes } = await readSetAside(context, org);
   const { mode } = await readCutover(store, keyPrefix);
   if (act === 'retry' && mode !== 'reverse') {
     return problem(
       `the mode is ${mode}, in which nothing is replayed to the legacy service: drop these changes (${adminCommand} cutover aside drop)`,
     );
   }
-  const chosen = (await setAsideIn(queue, org)).filter(({ id }) => all || ids.includes(id));
+  const chosen = changes.filter(({ id }) => all || ids.includes(id));
   const shared = ids.find((id) => chosen.filter((one) => one.id === id).length > 1);
   if (shared !== undefined) {
     return wrongUsage(`changes of several organizations have the id ${shared}: add --org`);
@@ -106,19 +105,13 @@ async function decide(
   });
 }
 
-/** Throws if there is no organization of this id. */
-async function openQueue(context: AdminContext, org: string | undefined) {
+/** The changes set aside in an organization, or in all of them, one after the other. Throws if there is none of this id. */
+async function readSetAside(context: AdminContext, org: string | undefined) {
   const { store, keyPrefix } = await (org === undefined ? context.open() : context.existingOrganization(org));
-  return { store, keyPrefix, queue: createReplayQueue(store, keyPrefix) };
-}
-
-/** The changes set aside in an organization, or in all of them, one after the other. */
-async function setAsideIn(queue: ReplayQueue, org: string | undefined): Promise<SetAsideChange[]> {
-  if (org !== undefined) return await queue.listSetAside(org);
-  const found: SetAsideChange[] = [];
-  for (const { organizationId, setAside } of (await queue.state()).organizations) {
-    if (setAside === 0) continue;
-    for (const change of await queue.listSetAside(organizationId)) found.push(change);
-  }
-  return found;
+  const queue = createReplayQueue(store, keyPrefix);
+  const ids =
+    org === undefined ? (await queue.state()).organizations.map((one) => one.organizationId) : [org];
+  const changes: SetAsideChange[] = [];
+  for (const id of ids) for (const change of await queue.listSetAside(id)) changes.push(change);
+  return { store, keyPrefix, queue, changes };
 }
