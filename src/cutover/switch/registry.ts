@@ -4,7 +4,7 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
+import { authorityOf, isMode, type Mode } from '../modes.ts';
 import type { Announcement, SwitchPhase } from './protocol.ts';
 
 /** The mode, and the switch under way, as scripts reply them; what there is not is empty. */
@@ -144,14 +144,10 @@ function toHistory(stored: readonly [epoch: string, row: string][]): ModePeriod[
  * When the authority last changed; undefined if it never did. Before the first command that set a mode, it was Redis.
  */
 export function lastChangeOfAuthority(history: readonly ModePeriod[]): ModePeriod | undefined {
-  let authority: Authority | undefined;
-  let changed: ModePeriod | undefined;
-  for (const period of history) {
-    const before = authority ?? (period.by === 'default' ? authorityOf(period.mode) : 'redis');
-    authority = authorityOf(period.mode);
-    if (authority !== before) changed = period;
-  }
-  return changed;
+  return history.findLast(({ mode, by }, at) => {
+    const before = history[at - 1]?.mode ?? (by === 'default' ? mode : 'native');
+    return authorityOf(mode) !== authorityOf(before);
+  });
 }
 
 /**
