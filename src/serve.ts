@@ -7,7 +7,6 @@ import { listen } from './api/server.ts';
 import type { FileUrl } from './contract/views.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
 import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
-import { createReplayList } from './cutover/replay/queue/list.ts';
 import { createReplayQueue } from './cutover/replay/queue/queue.ts';
 import { createQueueing } from './cutover/replay/queue/queueing.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
@@ -81,7 +80,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     },
     load,
     cutover,
-    queueing: createQueueing(ability, config.replayMax, createReplayList(store, keyPrefix)),
+    queueing: createQueueing(ability, config.replayMax, createReplayQueue(store, keyPrefix)),
     forwarding: openForwarding(resources, cutover, ability, load, fileUrl),
     isDraining: () => isDraining(),
     arePicturesAvailable,

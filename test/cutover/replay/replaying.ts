@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connectLegacy, type Legacy as Connection } from '../../../src/cutover/forward/legacy.ts';
 import { createReplayCredentials, type ReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
-import { createReplayList } from '../../../src/cutover/replay/queue/list.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
@@ -53,7 +52,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
   const base = organizationBase(prefix, organizationId);
   const queue = createReplayQueue(store, prefix);
   const credentials = createReplayCredentials([randomBytes(32)]);
-  const queueing = createQueueing({ kind: 'able', credentials }, 1000, createReplayList(store, prefix));
+  const queueing = createQueueing({ kind: 'able', credentials }, 1000, queue);
   const legacy = await startLegacy();
   const ownConnection = connectLegacy(legacy.url, timeoutMs);
   const log = createLog('error');

@@ -7,6 +7,7 @@ import {
   replayAsideKey,
   replayKey,
   replayListKey,
+  replayOrganizationsKey,
   replayPauseKey,
   replaySendersKey,
 } from '../../../redis/keys.ts';
@@ -21,7 +22,6 @@ import {
   type QueuedChange,
   type SetAsideChange,
 } from './changes.ts';
-import { createReplayList } from './list.ts';
 
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
@@ -58,11 +58,20 @@ const discardedAtOnce = 100;
 export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 
 export function createReplayQueue(store: RedisClient, prefix: string) {
-  const list = createReplayList(store, prefix);
+  const list = replayOrganizationsKey(prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
   async function* organizations(): AsyncGenerator<string[]> {
     yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
+  }
+
+  /**
+   * Puts an organization on the list of those in which changes wait: after every change that was queued. Whoever takes it
+   * off looks for changes again afterwards, so one that waits is missing for a moment only; or, if its instance was
+   * killed, Redis was full or a failover lost it, until `restoreList`. Never rejects.
+   */
+  async function announce(organizationId: string): Promise<void> {
+    await store.sadd(list, organizationId).catch(() => {});
   }
 
   async function backlogOf(organizationId: string) {
@@ -97,14 +106,20 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
 
   return {
     state,
+    announce,
     /** All organizations in which something waits; there may be others among them, until they are closed. */
-    listed: list.all,
+    listed: () => store.smembers(list),
     /** Takes an organization off that list, unless something waits. */
-    close: list.close,
+    close: async (organizationId: string): Promise<void> => {
+      const isWaiting = async () => (await store.xlen(replayKey(baseOf(organizationId)))) > 0;
+      if (await isWaiting()) return;
+      await store.srem(list, organizationId);
+      if (await isWaiting()) await announce(organizationId);
+    },
     /** Adds what the list lacks. Asks every organization. */
     restoreList: async (): Promise<void> => {
       for (const { organizationId, entries } of (await state()).organizations) {
-        if (entries > 0) await list.add(organizationId);
+        if (entries > 0) await announce(organizationId);
       }
     },
     /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
@@ -164,7 +179,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false if there is none. */
     retry: async (organizationId: string, id: string): Promise<boolean> => {
       const isQueued = (await retryEntry(store, baseOf(organizationId), id)) === 1;
-      await list.add(organizationId);
+      await announce(organizationId);
       return isQueued;
     },
     /**
@@ -178,7 +193,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
       const fields = JSON.stringify({ ...callerFields(caller, sealedKey), ...what });
       await sendEntryAgain(store, baseOf(caller.organizationId), fields, sender);
-      await list.add(caller.organizationId);
+      await announce(caller.organizationId);
     },
     /** Discards a change that was set aside; false if there is none. */
     drop: async (organizationId: string, id: string): Promise<boolean> =>

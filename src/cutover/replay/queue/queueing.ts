@@ -2,7 +2,7 @@ import { ProblemError } from '../../../contract/problems.ts';
 import type { ReplayAbility } from '../credentials.ts';
 import type { Queued } from '../../../redis/changes.ts';
 import { callerFields, type QueuedCaller } from './changes.ts';
-import type { ReplayList } from './list.ts';
+import type { ReplayQueue } from './queue.ts';
 
 /** With what the scripts queue a caller's change (lua/lib/change.lua). */
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
@@ -13,7 +13,7 @@ export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
 export function createQueueing(
   ability: ReplayAbility,
   most: number,
-  list: Pick<ReplayList, 'add'>,
+  queue: Pick<ReplayQueue, 'announce'>,
 ): Queueing {
   return (caller, apiKey) => {
     if (ability.kind === 'unable') {
@@ -23,7 +23,7 @@ export function createQueueing(
       );
     }
     const fields = callerFields(caller, ability.credentials.seal(caller, apiKey));
-    const announce = (): void => void list.add(caller.organizationId);
+    const announce = (): void => void queue.announce(caller.organizationId);
     return { fields: JSON.stringify({ ...fields, most }), announce };
   };
 }

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createReplayList, type ReplayList } from '../../../../src/cutover/replay/queue/list.ts';
-import { createReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
+import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
 import { registerOrganization } from '../../../../src/redis/organizations.ts';
 import { organizationBase, replayKey, replayOrganizationsKey } from '../../../../src/redis/keys.ts';
 import { readWriteSnapshot } from '../../../../src/redis/changes.ts';
@@ -14,23 +13,23 @@ const store = await useTestStore();
 let prefix: string;
 let base: string;
 /** Of two instances. */
-let one: ReplayList;
-let other: ReplayList;
+let one: ReplayQueue;
+let other: ReplayQueue;
 beforeEach(() => {
   prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
-  one = createReplayList(store, prefix);
-  other = createReplayList(store, prefix);
+  one = createReplayQueue(store, prefix);
+  other = createReplayQueue(store, prefix);
 });
 
 const fields = JSON.stringify({ key: 'k', role: 'player', user: 'ada', sealed: '', most: 10 });
 
-async function queueBy(list: ReplayList): Promise<void> {
+async function queueBy(queue: ReplayQueue): Promise<void> {
   const snapshot = await readWriteSnapshot(store, base, 'ada');
-  const queued = { fields, announce: () => void list.add('acme') };
+  const queued = { fields, announce: () => void queue.announce('acme') };
   const { kind } = await putProfile(store, base, 'ada', {}, { ...snapshot, queued });
   expect(kind).toBe('put');
-  await until(async () => (await list.all()).length > 0);
+  await until(async () => (await queue.listed()).length > 0);
 }
 
 const replayAll = async (): Promise<void> => void (await store.xtrim(replayKey(base), 'MAXLEN', 0));
@@ -39,7 +38,7 @@ describe('an organization', () => {
   test('stays on the list while something waits', async () => {
     await queueBy(one);
     await other.close('acme');
-    expect(await one.all()).toEqual(['acme']);
+    expect(await one.listed()).toEqual(['acme']);
   });
 
   test('leaves the list once nothing waits, and is listed again by any instance with the next change', async () => {
@@ -47,9 +46,9 @@ describe('an organization', () => {
     for (const writer of [one, other, one]) {
       await replayAll();
       await other.close('acme');
-      expect(await one.all()).toEqual([]);
+      expect(await one.listed()).toEqual([]);
       await queueBy(writer);
-      expect(await one.all()).toEqual(['acme']);
+      expect(await one.listed()).toEqual(['acme']);
     }
   });
 
@@ -57,8 +56,8 @@ describe('an organization', () => {
     await registerOrganization(store, prefix, 'acme');
     await queueBy(one);
     await store.del(replayOrganizationsKey(prefix));
-    await createReplayQueue(store, prefix).restoreList();
-    expect(await other.all()).toEqual(['acme']);
+    await one.restoreList();
+    expect(await other.listed()).toEqual(['acme']);
   });
 });
 

@@ -12,7 +12,6 @@ import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/rep
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
 import { organizationBase, settingsKey, unreferencedPicturesKey } from '../../../../src/redis/keys.ts';
-import { createReplayList, type ReplayList } from '../../../../src/cutover/replay/queue/list.ts';
 import { registerOrganization, saveSettings } from '../../../../src/redis/organizations.ts';
 import { putProfile } from '../../../../src/redis/profiles.ts';
 import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../../src/redis/changes.ts';
@@ -28,7 +27,6 @@ let credentials: ReplayCredentials;
 let prefix: string;
 let base: string;
 let queue: ReplayQueue;
-let list: ReplayList;
 const organizationId = 'acme';
 
 beforeAll(async () => {
@@ -38,7 +36,6 @@ beforeEach(async () => {
   prefix = freshPrefix();
   base = organizationBase(prefix, organizationId);
   queue = createReplayQueue(store, prefix);
-  list = createReplayList(store, prefix);
   await saveSettings(store, prefix, organizationId, defaultSettings);
 });
 
@@ -53,7 +50,7 @@ async function inReverse(userId?: string, most = 1000): Promise<WriteSnapshot> {
   const queued = createQueueing(
     { kind: 'able', credentials },
     most,
-    list,
+    queue,
   )(caller, `secret of ${caller.keyId}`);
   return { ...(await readWriteSnapshot(store, base, userId)), queued };
 }
@@ -369,7 +366,6 @@ test('replaying the queue in order onto an empty model gives what is stored', as
       prefix = freshPrefix();
       base = organizationBase(prefix, organizationId);
       queue = createReplayQueue(store, prefix);
-      list = createReplayList(store, prefix);
       await store.hset(`${base}settings`, 'comparison', 'exact');
       for (const one of commands) await make(one);
 
