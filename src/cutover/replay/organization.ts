@@ -62,7 +62,6 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   const { timeoutMs } = context.legacy;
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
-  const underWay = new Set<Promise<void>>();
   let lastRead: string | undefined;
   /** Whether a change has failed since the last one that was replayed. */
   let isFailing = false;
@@ -263,21 +262,17 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   function begin(entry: Entry): void {
-    const leave = throttle.enter();
     entry.isUnderWay = true;
-    const running = send(entry)
-      .catch((error: unknown) => {
-        // Redis or the picture store is unavailable. If the change was sent, sending it again is harmless.
-        hold(entry, Math.max(delayAfter(entry.sent + 1), entry.sent > 0 ? 2 * timeoutMs : 0));
-        log.warn('replaying a change failed', { organizationId, id: entry.id, reason: String(error) });
-      })
-      .finally(() => {
-        leave();
-        entry.isUnderWay = false;
-        underWay.delete(running);
-        context.onProgress();
-      });
-    underWay.add(running);
+    const request = send(entry).catch((error: unknown) => {
+      // Redis or the picture store is unavailable. If the change was sent, sending it again is harmless.
+      hold(entry, Math.max(delayAfter(entry.sent + 1), entry.sent > 0 ? 2 * timeoutMs : 0));
+      log.warn('replaying a change failed', { organizationId, id: entry.id, reason: String(error) });
+    });
+    throttle.count(request);
+    void request.finally(() => {
+      entry.isUnderWay = false;
+      context.onProgress();
+    });
   }
 
   return {
@@ -290,9 +285,5 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     },
     /** How many changes are known to wait. */
     waiting: (): number => entries.size,
-    /** Waits for the requests in progress. */
-    settled: async (): Promise<void> => {
-      while (underWay.size > 0) await Promise.all(underWay);
-    },
   };
 }

@@ -93,7 +93,7 @@ export function startReplayer(options: ReplayerOptions) {
         });
       }
     } finally {
-      await Promise.all([...organizations.values()].map((one) => one.settled()));
+      await throttle.settled();
       await lease.release();
     }
   }
@@ -118,7 +118,6 @@ export function startReplayer(options: ReplayerOptions) {
   ): Promise<number> {
     for (const [id, one] of organizations) {
       if (one.waiting() > 0) continue;
-      await one.settled();
       await queue.close(id);
       // What was queued meanwhile, or was not read, is read again.
       organizations.delete(id);

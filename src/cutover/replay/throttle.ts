@@ -13,7 +13,7 @@ const maxPauses = 6;
 /** `now` is a monotonic clock, in ms. `onPause` is called at each pause with the reason, and when none holds any more. */
 export function createThrottle(log: Log, now: () => number, onPause: (reason: string | undefined) => void) {
   const refusedKeys = new Set<string>();
-  let underWay = 0;
+  const underWay = new Set<Promise<void>>();
   let closedUntil = 0;
   let pauses = 0;
   let because: string | undefined;
@@ -40,14 +40,16 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     free: (): number => {
       if (now() < closedUntil) return 0;
       // After a pause, one request tests whether it is over.
-      return because === undefined ? maxRequests - underWay : Math.max(0, 1 - underWay);
+      return because === undefined ? maxRequests - underWay.size : Math.max(0, 1 - underWay.size);
     },
-    /** Counts a request; call the returned function at its end. */
-    enter: () => {
-      underWay += 1;
-      return (): void => {
-        underWay -= 1;
-      };
+    /** Counts a request until its end; it must not reject. */
+    count: (request: Promise<void>): void => {
+      underWay.add(request);
+      void request.finally(() => underWay.delete(request));
+    },
+    /** Waits for the requests in progress. */
+    settled: async (): Promise<void> => {
+      while (underWay.size > 0) await Promise.all(underWay);
     },
     pause,
     /** Begins to replay after another instance, which may have left its reason for a pause. */
