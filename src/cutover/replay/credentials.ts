@@ -37,8 +37,9 @@ export async function openReplayCredentials(
   const stored = replaySecretKey(prefix);
   await store.hsetnx(stored, 'salt', randomBytes(sizes.salt).toString('base64'));
   const salt = Buffer.from((await store.hget(stored, 'salt')) ?? '', 'base64');
-  const current = await deriveKey(secret, salt);
-  const keys = previous === undefined ? [current] : [current, await deriveKey(previous, salt)];
+  const deriveKey = async (from: string): Promise<Buffer> => await derive(from, salt, sizes.key, cost);
+  const current = await deriveKey(secret);
+  const keys = previous === undefined ? [current] : [current, await deriveKey(previous)];
 
   await store.hsetnx(stored, 'check', fingerprint(current));
   const check = await store.hget(stored, 'check');
@@ -97,10 +98,6 @@ export function createReplayCredentials(keys: readonly Buffer[]) {
 /** The owner of the key: a ciphertext that was moved to another entry cannot be decrypted. */
 function associatedData({ organizationId, keyId, role, userId }: QueuedCaller): Buffer {
   return Buffer.from(JSON.stringify([organizationId, keyId, role, userId ?? null]));
-}
-
-async function deriveKey(secret: string, salt: Buffer): Promise<Buffer> {
-  return await derive(secret, salt, sizes.key, cost);
 }
 
 /** Distinguishes keys without revealing anything about them; in hex. */

@@ -101,14 +101,13 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     };
   }
 
-  function isHeld({ isUnderWay, notBefore }: Entry): boolean {
-    return isUnderWay || notBefore > now();
-  }
-
   async function send(entry: Entry): Promise<void> {
     const { id, queued } = entry;
     // What is sent is the current state, which later changes in the queue may have produced.
-    if (queued.isRetry && isConcernedLater(entry)) return await moveToEnd(entry);
+    if (queued.isRetry && isConcernedLater(entry)) {
+      await queue.retry(organizationId, id);
+      return void entries.delete(id);
+    }
     const key = firstKey(credentials, ofSameUser(entry), entry.refusals);
     if (key === undefined) return await withoutKey(entry);
     const prepared = await delivery.prepare(queued, key.apiKey);
@@ -244,11 +243,6 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     );
   }
 
-  async function moveToEnd({ id }: Entry): Promise<void> {
-    await queue.retry(organizationId, id);
-    entries.delete(id);
-  }
-
   async function complete({ id }: Entry, acceptedKey?: string, uploaded?: UploadedFile): Promise<void> {
     await queue.complete(organizationId, id, acceptedKey, uploaded);
     entries.delete(id);
@@ -279,6 +273,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     /** Reads new changes, and starts to send those that may be sent; returns how many requests were started. */
     step: async (): Promise<number> => {
       await readNew();
+      const isHeld = ({ isUnderWay, notBefore }: Entry): boolean => isUnderWay || notBefore > now();
       const some = sendable(entries.values(), isHeld, throttle.free());
       for (const entry of some) begin(entry);
       return some.length;

@@ -32,7 +32,7 @@ type OrganizationReplay = ReturnType<typeof replayOrganization>;
 export function startReplayer(options: ReplayerOptions) {
   const { store, keyPrefix, queue, cutover, legacy, log, now = () => performance.now() } = options;
   const delivery = createDelivery(options);
-  const throttle = createThrottle(log, now, (reason) => void showPause(reason));
+  const throttle = createThrottle(log, now, showPause);
   let isFailing = false;
 
   const stop = repeat(async (signal) => {
@@ -126,15 +126,12 @@ export function startReplayer(options: ReplayerOptions) {
     return organizations.size;
   }
 
-  /** For `cutover status`. */
-  async function showPause(reason: string | undefined): Promise<void> {
+  /** For `cutover status`; the log has it as well. */
+  function showPause(reason: string | undefined): void {
     const key = replayPauseKey(keyPrefix);
-    try {
-      if (reason === undefined) await store.del(key);
-      else await store.set(key, reason, 'PX', pauseShownMs);
-    } catch {
-      // The log has it as well.
-    }
+    const shown: Promise<unknown> =
+      reason === undefined ? store.del(key) : store.set(key, reason, 'PX', pauseShownMs);
+    shown.catch(() => {});
   }
 
   return {
