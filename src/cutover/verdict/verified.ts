@@ -23,13 +23,8 @@ export async function recordVerified(
   if ((await store.hexists(key, 'mode')) === 0) return;
   const openedAt = Math.floor((await storeTime(store)) - ageMs);
 
-  const recorded: Recorded[] = [
-    'unsettled',
-    'differing',
-    'failed',
-    'gaps',
-    ...(hasConflicts ? [] : ['lost-names' as const]),
-  ];
+  const recorded: Recorded[] = ['unsettled', 'differing', 'failed', 'gaps'];
+  if (!hasConflicts) recorded.push('lost-names');
   for (const organizationId of await store.smembers(forwardedOrganizationsKey(prefix))) {
     const base = organizationBase(prefix, organizationId);
     for (const what of recorded) {
