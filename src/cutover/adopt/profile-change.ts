@@ -4,6 +4,7 @@ import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
+import { readLease } from '../switch/protocol.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
@@ -50,8 +51,8 @@ export async function markProfileChange(
       return await adoptProfile(options, adoption);
     } catch (error) {
       if (!isOutdated(error)) throw error;
-      // The next heartbeat brings the epoch.
-      await sleep(1000, undefined, { signal });
+      // By then a heartbeat has brought the epoch, or the admission waits for one.
+      await sleep(readLease, undefined, { signal });
       const later = await cutover.admitChange();
       try {
         // Otherwise the mark stays, so that the operator sees it.
