@@ -6,14 +6,10 @@ import type { Operation } from '../contract/operations.ts';
 import type { ProblemCode } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 
-/** What is known about a request while it is served: for its response, the log and the ledger. */
-export interface Call {
+/** What the log, the ledger and the metrics are told of a call once it is over. */
+export interface AccessRecord {
   requestId: string;
-  /** `performance.now()` when the request came in. */
-  startedAt: number;
   operation: Operation | undefined;
-  /** Headers of every response to it: a name, its value, the next name … */
-  headers: readonly string[];
   /** As claimed by the request; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
@@ -23,17 +19,6 @@ export interface Call {
   code: ProblemCode | undefined;
   /** An error of this service or its stores, for the log. */
   failure: string | undefined;
-  /** Whether its handler is still running. */
-  working: boolean;
-  /** Whether its response was sent, or its connection lost. */
-  closed: boolean;
-  connection: Connection;
-}
-
-/** A call that is over. */
-export type AccessRecord = Readonly<
-  Pick<Call, 'requestId' | 'operation' | 'organizationId' | 'caller' | 'isUnchecked' | 'code' | 'failure'>
-> & {
   /** 0 if the connection was lost before the response was sent. */
   status: number;
   seconds: number;
@@ -42,7 +27,20 @@ export type AccessRecord = Readonly<
   address: string | undefined;
   /** W3C Trace Context, as the client sent it. */
   traceparent: string | undefined;
-};
+}
+
+/** What is known about a request while it is served. */
+export interface Call extends AccessRecord {
+  /** `performance.now()` when the request came in. */
+  startedAt: number;
+  /** Headers of every response to it: a name, its value, the next name … */
+  headers: readonly string[];
+  /** Whether its handler is still running. */
+  working: boolean;
+  /** Whether its response was sent, or its connection lost. */
+  closed: boolean;
+  connection: Connection;
+}
 
 /** Own fields, since `locals` is a dictionary, which is slower to read. */
 type WithCall = Response & { call?: Call };
@@ -84,9 +82,9 @@ const givenRequestId = /^[\w.-]{1,64}$/;
  * Starts a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
  * response was sent or its connection lost. Neither implies the other: a client may disconnect during authentication.
  */
-export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHandler {
+export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void): RequestHandler {
   function begin(response: WithCall, connection: Connection, next: () => void): void {
-    const given = response.req.headers['x-request-id'];
+    const { 'x-request-id': given, traceparent, 'user-agent': userAgent } = response.req.headers;
     response.call = {
       requestId: typeof given === 'string' && givenRequestId.test(given) ? given : randomUUID(),
       startedAt: performance.now(),
@@ -97,6 +95,11 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
       isUnchecked: false,
       code: undefined,
       failure: undefined,
+      status: 0,
+      seconds: 0,
+      userAgent,
+      address: undefined,
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
       working: false,
       closed: connection.isClosed,
       connection,
@@ -111,33 +114,39 @@ export function trackCalls(onSettled: (record: AccessRecord) => void): RequestHa
   function settle(response: Response): void {
     const call = callOf(response);
     if (call.working || !call.closed || !call.connection.unsettled.delete(response)) return;
-    onSettled(toAccessRecord(call, response));
-    if (call.connection.waiting.length > 0) scheduleNext(call.connection, response.req.socket);
+    if (response.writableFinished) call.status = response.statusCode;
+    call.seconds = (performance.now() - call.startedAt) / 1000;
+    if (call.caller === undefined) call.address = response.req.ip;
+    onSettled(call);
+    if (call.connection.waiting.length > 0) scheduleNext(call.connection);
   }
 
   let waiting = 0;
-  const turns: (() => void)[] = [];
+  /** Connections whose next request may start, in turn. */
+  const ready = new Set<Connection>();
 
-  /** Another request of the connection starts when it is its turn, if it may. */
-  function scheduleNext(connection: Connection, socket: Socket): void {
-    turns.push(() => {
-      const [first] = connection.waiting;
-      if (first === undefined || !mayBegin(connection, first.response.req)) return;
-      connection.waiting.shift();
-      waiting--;
-      begin(first.response, connection, first.next);
-      if (connection.waiting.length === 0) resume(socket);
-      else scheduleNext(connection, socket);
-    });
-    if (turns.length === 1) setImmediate(takeTurns);
+  function scheduleNext(connection: Connection): void {
+    if (ready.size === 0) setImmediate(takeTurns);
+    ready.add(connection);
   }
 
   function takeTurns(): void {
     const end = performance.now() + sliceMs;
-    let taken = 0;
-    while (taken < turns.length && performance.now() < end) turns[taken++]?.();
-    turns.splice(0, taken);
-    if (turns.length > 0) setImmediate(takeTurns);
+    for (const connection of ready) {
+      if (performance.now() >= end) break;
+      const [first] = connection.waiting;
+      const mayStart = first !== undefined && mayBegin(connection, first.response.req);
+      if (mayStart) {
+        connection.waiting.shift();
+        waiting--;
+        begin(first.response, connection, first.next);
+        if (connection.waiting.length === 0) resume(first.response.req.socket);
+      }
+      // The next one of the same connection starts after those of the others.
+      ready.delete(connection);
+      if (mayStart && connection.waiting.length > 0) ready.add(connection);
+    }
+    if (ready.size > 0) setImmediate(takeTurns);
   }
 
   function onResponseClose(this: Response): void {
@@ -195,27 +204,6 @@ export function endWork(response: Response): void {
   const call = callOf(response);
   call.working = false;
   call.connection.settle(response);
-}
-
-function toAccessRecord(call: Call, response: Response): AccessRecord {
-  const { requestId, startedAt, operation, organizationId, caller, isUnchecked, code, failure } = call;
-  const { headers } = response.req;
-  const traceparent = headers['traceparent'];
-  // Field by field: spreading the call costs more than everything the ledger does with it.
-  return {
-    requestId,
-    operation,
-    organizationId,
-    caller,
-    isUnchecked,
-    code,
-    failure,
-    status: response.writableFinished ? response.statusCode : 0,
-    seconds: (performance.now() - startedAt) / 1000,
-    userAgent: headers['user-agent'],
-    address: caller === undefined ? response.req.ip : undefined,
-    traceparent: typeof traceparent === 'string' ? traceparent : undefined,
-  };
 }
 
 /** Whether there is a call; a request that was refused before it reached the app has none. */
