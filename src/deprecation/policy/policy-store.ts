@@ -8,7 +8,7 @@ import { repeat } from '../../lib/repeat.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
 
-const storePolicy = script<[expected: string, wanted: string], number>('deprecation/store_policy');
+const storePolicy = script<[expected: string, wanted: string], string>('deprecation/store_policy');
 
 /** The policy in force, with what every request needs of it: computed once per policy. */
 export interface PolicyInForce {
@@ -112,22 +112,20 @@ export async function changePolicy(
   { defaults, now }: { defaults: readonly PolicyLayer[]; now: number },
 ): Promise<Changed> {
   const key = policyKey(prefix);
-  let attempt: { text: string; changed: Changed } | undefined;
+  let text = (await store.get(key)) ?? '';
   for (;;) {
-    const text = await store.get(key);
-    // If the reply to an attempt is lost, the client sends it again.
-    if (attempt !== undefined && text === attempt.text) return attempt.changed;
     const readable = readStored(text);
     if (readable === undefined && edit !== clearLayer) return { kind: 'refused', reasons: [invalidPolicy] };
-    const stored = readable ?? emptyPolicy;
-    const edited = edit(stored.layer, defaults, now);
+    const { version, layer: before } = readable ?? emptyPolicy;
+    const edited = edit(before, defaults, now);
     if (edited.kind === 'refused') return edited;
-    const next: OperatorPolicy = { version: stored.version + 1, changedAt: now, layer: edited.layer };
-    const policy = layerPolicy(...defaults, edited.layer);
-    attempt = {
-      text: toStored(next),
-      changed: { kind: 'changed', before: stored.layer, policy, version: next.version },
-    };
-    if ((await storePolicy(store, key, text ?? '', attempt.text)) === 1) return attempt.changed;
+    const { layer } = edited;
+    const wanted = toStored({ version: version + 1, changedAt: now, layer });
+    const held = await storePolicy(store, key, text, wanted);
+    // The wanted one: the reply to this very change was lost, and the client has sent it again.
+    if (held === text || held === wanted) {
+      return { kind: 'changed', before, policy: layerPolicy(...defaults, layer), version: version + 1 };
+    }
+    text = held;
   }
 }

@@ -6,8 +6,8 @@
 --
 -- KEYS[1]  <prefix>deprecation:policy
 --
--- 1, or 0 where nothing was stored
+-- what it held, '' for nothing
 local expected, wanted = unpack(ARGV) -- expected: '' for none
-if (redis.call('GET', KEYS[1]) or '') ~= expected then return 0 end
-redis.call('SET', KEYS[1], wanted)
-return 1
+local held = redis.call('GET', KEYS[1]) or ''
+if held == expected then redis.call('SET', KEYS[1], wanted) end
+return held
