@@ -28,26 +28,15 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
     if (claimed !== undefined) call.organizationId = claimed;
     if (!requiresAuthentication(policy(), now, claimed)) {
       call.isUnchecked = claimed !== undefined && Boolean(request.headers['x-api-key']);
-    } else if (await isAuthentic(request, response, options)) {
-      const caller = { organizationId: call.organizationId, keyId: call.caller?.keyId };
-      if (isExempt(policy(), now, caller)) return;
+    } else {
+      await openSession({ authenticate }, request, response, options).catch((error: unknown) => {
+        if (!(error instanceof ProblemError)) throw error;
+      });
+      const { organizationId, caller } = call;
+      if (caller !== undefined && isExempt(policy(), now, { organizationId, keyId: caller.keyId })) return;
     }
     throw gone(verdict, now);
   };
-}
-
-async function isAuthentic(
-  request: Request,
-  response: Response,
-  options: AuthenticationOptions,
-): Promise<boolean> {
-  try {
-    await openSession({ authenticate }, request, response, options);
-    return true;
-  } catch (error) {
-    if (error instanceof ProblemError) return false;
-    throw error;
-  }
 }
 
 function gone(verdict: Exclude<CallVerdict, 'serve'>, now: number): ProblemError {
