@@ -3,11 +3,10 @@ import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument } from '../../contract/document.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { baseStyle, html, link, renderPage, type Html } from '../../lib/html.ts';
-import { methodLabel, phrase, prose } from './html.ts';
+import { methodLabel, phrase, prose, statusLabel, table } from './html.ts';
 import { movingSection } from './moving.ts';
 import { deprecationSection } from './notice.ts';
 import { operationSection } from './operations.ts';
-import { credentialsTable, errorsSection } from './reference.ts';
 import { schemaSections } from './schemas.ts';
 
 const style = baseStyle + readFileSync(new URL('style.css', import.meta.url), 'utf8');
@@ -93,4 +92,36 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
       </footer>
     </main>`;
   return renderPage(info.title, head, body);
+}
+
+/** The headers that a request needs. */
+function credentialsTable({ components }: ContractDocument): Html {
+  const schemes = Object.values(components.securitySchemes);
+  return table(
+    'Headers of every request',
+    ['Request header', 'Meaning'],
+    schemes.map(({ name, description }) => [html`<code>${name}</code>`, description]),
+  );
+}
+
+/** Every problem, under the anchor that its `type` links to. */
+function errorsSection({ components }: ContractDocument): Html {
+  return html`<section id="errors">
+    <h2>Errors</h2>
+    <p>
+      Errors are <code>application/problem+json</code>; their shape is <a href="#schema-Problem">Problem</a>.
+      Branch on <code>code</code>, never on the text.
+    </p>
+    ${Object.entries(components['x-problems']).map(
+      ([code, { status, title, when, remedy }]) =>
+        html`<section id="problem-${code}" class="entry problem">
+          <h3>
+            ${statusLabel(status)}
+            <a class="self" href="#problem-${code}"><code>${code}</code></a>
+          </h3>
+          <p class="title">${title}</p>
+          <p>${when} <strong>${remedy}</strong></p>
+        </section>`,
+    )}
+  </section>`;
 }
