@@ -40,13 +40,8 @@ export function createLoadShedding(limits = defaultLimits) {
 
   let slotsInUse = 0;
   let openBodies = 0;
-  const large = {
-    limit: limits.largeBodies,
-    perKey: limits.largeBodiesPerKey,
-    open: 0,
-    byKey: countsByKey(),
-  };
-  const small = { limit: Infinity, perKey: limits.smallBodiesPerKey, open: 0, byKey: countsByKey() };
+  const large = createCount(limits.largeBodies, limits.largeBodiesPerKey);
+  const small = createCount(Infinity, limits.smallBodiesPerKey);
 
   return {
     /** For requests in progress. */
@@ -77,7 +72,8 @@ export function createLoadShedding(limits = defaultLimits) {
             // This is not overload: only this key has reached its limit.
             throw new ProblemError('overloaded', 'This API key is sending too many bodies at the same time.');
           }
-          byKey.set(keyId, ofKey);
+          if (ofKey > 0) byKey.set(keyId, ofKey);
+          else byKey.delete(keyId);
           ofSize.open += more;
           counted = count;
         };
@@ -87,10 +83,7 @@ export function createLoadShedding(limits = defaultLimits) {
           // Not above the limit of one key: a single body is accepted, however large MAX_LIST_BYTES is.
           takes: (memory) => countAs(Math.min(Math.max(1, Math.round(memory / largeBodyMemory)), perKey)),
           leave: () => {
-            const left = (byKey.get(keyId) ?? 0) - counted;
-            if (left > 0) byKey.set(keyId, left);
-            else byKey.delete(keyId);
-            ofSize.open -= counted;
+            countAs(0);
             openBodies--;
           },
         };
@@ -102,7 +95,9 @@ export function createLoadShedding(limits = defaultLimits) {
   };
 }
 
-const countsByKey = (): Map<string, number> => new Map();
+function createCount(limit: number, perKey: number) {
+  return { limit, perKey, open: 0, byKey: new Map<string, number>() };
+}
 
 /** Whether a body of this many bytes counts as a large one. */
 export const isLarge = (bytes: number): boolean => bytes > 64 * 1024;
