@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Writable } from 'node:stream';
+import { promisify } from 'node:util';
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
@@ -82,11 +83,9 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
       stream.end(body);
     },
   } as multer.Options).any();
-  await new Promise<void>((resolve, reject) => {
-    parser(request, response, (error?: unknown) => {
-      if (error instanceof Error) reject(toUploadProblem(error));
-      else resolve();
-    });
+  await promisify(parser)(request, response).catch((error: Error) => {
+    if (error instanceof multer.MulterError && error.code === 'LIMIT_FILE_SIZE') throw tooLarge(rules);
+    throw invalid(`The multipart body cannot be read: ${error.message}.`);
   });
   return parts;
 }
@@ -154,11 +153,6 @@ function parsePart(name: string, text: string): unknown {
   } catch {
     throw invalid(`The part ${name} is not well-formed JSON.`);
   }
-}
-
-function toUploadProblem(error: Error): ProblemError {
-  if (error instanceof multer.MulterError && error.code === 'LIMIT_FILE_SIZE') return tooLarge(rules);
-  return invalid(`The multipart body cannot be read: ${error.message}.`);
 }
 
 function invalid(detail: string): ProblemError {
