@@ -4,8 +4,8 @@ import { ProblemError } from '../../contract/problems.ts';
 import { maxErrors, nameErrors, replacementErrors } from '../../contract/schemas.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { invalidBody, invalidJson, receiveJson } from '../middleware/json-body.ts';
-import type { BodyReader } from '../middleware/receive-body.ts';
+import { invalidBody, receiveJson } from '../middleware/json-body.ts';
+import { bodyProblem, type BodyReader } from '../middleware/receive-body.ts';
 
 /** What a list takes in memory, as measured with two million names of five letters. */
 const memoryPerByte = 11;
@@ -77,7 +77,7 @@ async function readMembers(
   type: 'array' | 'object',
   onMember: (key: string | number, value: unknown) => void,
 ): Promise<void> {
-  if (!isUtf8(bytes)) throw invalidJson('is not well-formed UTF-8');
+  if (!isUtf8(bytes)) throw bodyProblem('invalid-json', 'is not well-formed UTF-8');
   const wrongType = { path: '', message: `must be an ${type} of strings` };
   const start = type === 'array' ? TokenType.LEFT_BRACKET : TokenType.LEFT_BRACE;
   let isWanted: boolean | undefined;
@@ -101,9 +101,9 @@ async function readMembers(
     for await (const [slice] of yieldingChunks(slicesOf(bytes), 1)) if (slice) tokenizer.write(slice);
     tokenizer.end();
   } catch (error) {
-    throw error instanceof ProblemError ? error : invalidJson('is not well-formed JSON');
+    throw error instanceof ProblemError ? error : bodyProblem('invalid-json', 'is not well-formed JSON');
   }
-  if (!parser.isEnded) throw invalidJson('is not well-formed JSON');
+  if (!parser.isEnded) throw bodyProblem('invalid-json', 'is not well-formed JSON');
   if (!isWanted) throw invalidBody([wrongType]);
 }
 

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
-import { hasBody, receiveBody } from './receive-body.ts';
+import { bodyProblem, hasBody, receiveBody } from './receive-body.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -30,13 +30,9 @@ export function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(utf8.decode(body)) as unknown;
   } catch (error) {
-    throw invalidJson(error instanceof SyntaxError ? 'is not well-formed JSON' : 'is not well-formed UTF-8');
+    const form = error instanceof SyntaxError ? 'JSON' : 'UTF-8';
+    throw bodyProblem('invalid-json', `is not well-formed ${form}`);
   }
-}
-
-/** `invalid-json`; `reason` continues the words "The body". */
-export function invalidJson(reason: string): ProblemError {
-  return new ProblemError('invalid-json', `The body ${reason}.`);
 }
 
 /** `invalid-body`, with the violations of the schema. */

@@ -40,7 +40,7 @@ export function tooLarge({ limit, tooLarge: detail }: BodyRules): ProblemError {
 }
 
 /** The problem of a body that cannot be read; `reason` continues the words "The body". */
-function unreadable({ unreadable: code }: BodyRules, reason: string): ProblemError {
+export function bodyProblem(code: ProblemCode, reason: string): ProblemError {
   return new ProblemError(code, `The body ${reason}.`);
 }
 
@@ -68,7 +68,7 @@ export async function whileReceiving<Result>(
   if (request.httpVersion === '1.1' && request.headers.expect?.toLowerCase() === '100-continue') {
     response.writeContinue();
   }
-  if (socket.destroyed) throw unreadable(rules, incomplete);
+  if (socket.destroyed) throw bodyProblem(rules.unreadable, incomplete);
   let reject: (error: Error) => void = () => {};
   const refusal = new Promise<never>((_resolve, fail) => {
     reject = fail;
@@ -80,9 +80,11 @@ export async function whileReceiving<Result>(
     if (request.complete) return;
     const { bytes, periodMs } = slowest;
     if (socket.bytesRead - seen < bytes) {
-      reject(tooSlow(`arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds`));
+      const reason = `arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds`;
+      reject(bodyProblem('request-timeout', reason));
     }
-    if (elapsedMs >= bodyTimeoutMs) reject(tooSlow(`took longer than ${bodyTimeoutMs / 1000} seconds`));
+    if (elapsedMs >= bodyTimeoutMs)
+      reject(bodyProblem('request-timeout', `took longer than ${bodyTimeoutMs / 1000} seconds`));
     seen = socket.bytesRead;
   }, slowest.periodMs);
   let size = 0;
@@ -91,7 +93,7 @@ export async function whileReceiving<Result>(
     if (size > rules.limit) reject(tooLarge(rules));
   };
   const onClose = (): void => {
-    if (!request.complete) reject(unreadable(rules, incomplete));
+    if (!request.complete) reject(bodyProblem(rules.unreadable, incomplete));
   };
   // Not the request's own event: a request that was already refused emits none.
   socket.on('close', onClose);
@@ -112,7 +114,7 @@ export async function whileReceiving<Result>(
  */
 async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
   const decoder = decoderOf(request);
-  if (request.destroyed) throw unreadable(rules, incomplete);
+  if (request.destroyed) throw bodyProblem(rules.unreadable, incomplete);
   const announced = decoder === undefined ? Number(request.headers['content-length'] ?? 0) : 0;
   try {
     return await new Promise((resolve, reject) => {
@@ -120,10 +122,10 @@ async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
       let whole = Buffer.allocUnsafe(announced);
       let size = 0;
       const onClose = (): void => {
-        if (!request.readableEnded) reject(unreadable(rules, incomplete));
+        if (!request.readableEnded) reject(bodyProblem(rules.unreadable, incomplete));
       };
       request.on('error', onClose).on('close', onClose);
-      decoder?.on('error', () => reject(unreadable(rules, 'could not be decompressed')));
+      decoder?.on('error', () => reject(bodyProblem(rules.unreadable, 'could not be decompressed')));
       const source = decoder === undefined ? request : request.pipe(decoder);
       source.on('data', (chunk: Buffer) => {
         const end = size + chunk.length;
@@ -163,7 +165,3 @@ function decoderOf({ headers }: Request): Transform | undefined {
 }
 
 const incomplete = 'ended before its announced length';
-
-function tooSlow(reason: string): ProblemError {
-  return new ProblemError('request-timeout', `The body ${reason}.`);
-}
