@@ -1,39 +1,36 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import {
-  isExempt,
-  requiresAuthentication,
+  exemptionsFor,
   verdictAt,
-  type DeprecationPolicy,
   type CallVerdict,
+  type DeprecationPolicy,
 } from '../../deprecation/policy/policy.ts';
 import { authenticate } from '../../redis/changes.ts';
 import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
 
-/** Throws the problem that refuses a request, if any. */
-export type Gate = (request: Request, response: Response) => Promise<void>;
-
 /**
- * Refuses requests with 410 during a brownout and after the sunset, before any other work. Callers are authenticated
+ * Refuses a request with 410 during a brownout and after the sunset, before any other work. Its caller is authenticated
  * first only if an exemption may apply to them; a caller who fails to authenticate is not exempt.
  */
-export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions): Gate {
-  return async (request, response) => {
+export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions) {
+  return async (request: Request, response: Response): Promise<void> => {
     const now = Date.now();
     const verdict = verdictAt(policy(), now);
     if (verdict === 'serve') return;
     const call = callOf(response);
     const claimed = claimedOrganization(request, options.organizationHeader);
     if (claimed !== undefined) call.organizationId = claimed;
-    if (!requiresAuthentication(policy(), now, claimed)) {
+    const exemptions = exemptionsFor(policy(), now, claimed);
+    if (exemptions.length === 0) {
       call.isUnchecked = claimed !== undefined && Boolean(request.headers['x-api-key']);
     } else {
       await openSession({ authenticate }, request, response, options).catch((error: unknown) => {
         if (!(error instanceof ProblemError)) throw error;
       });
-      const { organizationId, caller } = call;
-      if (caller !== undefined && isExempt(policy(), now, { organizationId, keyId: caller.keyId })) return;
+      const { caller } = call;
+      if (caller && exemptions.some((e) => !('keyId' in e) || e.keyId === caller.keyId)) return;
     }
     throw gone(verdict, now);
   };

@@ -136,28 +136,16 @@ export function verdictAt(policy: DeprecationPolicy, now: number): CallVerdict {
 }
 
 /**
- * Whether it takes the key to know if a caller is exempt: only if there is an exemption for the organization that the
- * call claims, or for any key.
+ * The exemptions at `now` (ms) that may apply to a call which claims an organization: that one's, and those of keys. If
+ * there are none, it does not take authentication to refuse the call.
  */
-export function requiresAuthentication(
+export function exemptionsFor(
   { exemptions }: DeprecationPolicy,
   now: number,
   claimedOrganizationId: string | undefined,
-): boolean {
-  return exemptions.some(
+): Exemption[] {
+  return exemptions.filter(
     (e) => now < e.until && ('keyId' in e || e.organizationId === claimedOrganizationId),
-  );
-}
-
-/** Whether an authenticated caller is exempt at `now` (ms). */
-export function isExempt(
-  { exemptions }: DeprecationPolicy,
-  now: number,
-  caller: { organizationId?: string | undefined; keyId?: string | undefined },
-): boolean {
-  return exemptions.some(
-    (e) =>
-      now < e.until && ('keyId' in e ? e.keyId === caller.keyId : e.organizationId === caller.organizationId),
   );
 }
 

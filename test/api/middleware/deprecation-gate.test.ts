@@ -76,6 +76,17 @@ describe('after the sunset', () => {
     const impostor = createClient(bridge.url, { organization: 'exempt', apiKey: 'guess' });
     expect((await impostor.request('GET', '/api/profile/')).status).toBe(410);
   });
+
+  test('the exemption of a key lets calls with that key through, and no others', async () => {
+    const exempt = { keyId: '', until: Date.now() + hour };
+    const bridge = await start({ ...past, afterSunset: 'gone', exemptions: [exempt] });
+    const organization = await bridge.newOrganization();
+    const { apiKey, keyId } = await organization.newKey({ role: 'player', userId: 'u1' });
+    exempt.keyId = keyId;
+    const client = createClient(bridge.url, { organization: organization.id, apiKey });
+    expect((await client.request('GET', '/api/profile/')).status).toBe(404);
+    expect((await (await organization.player('u1')).request('GET', '/api/profile/')).status).toBe(410);
+  });
 });
 
 describe('whoever gets 410', () => {

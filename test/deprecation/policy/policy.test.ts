@@ -3,8 +3,7 @@ import * as fc from 'fast-check';
 import {
   checkPolicy,
   layerPolicy,
-  isExempt,
-  requiresAuthentication,
+  exemptionsFor,
   phaseAt,
   readSettings,
   servesAllUntil,
@@ -176,38 +175,13 @@ describe('exemptions', () => {
   const exemptions = [...gone.exemptions, { keyId: 'k_1', until: NOON + HOUR }];
   const withKey = { ...gone, exemptions };
 
-  test('let exempt callers through until they end, and nobody else', () => {
-    expect(isExempt(gone, NOON, { organizationId: 'acme' })).toBe(true);
-    expect(isExempt(gone, NOON + HOUR, { organizationId: 'acme' })).toBe(false);
-    expect(isExempt(gone, NOON, { organizationId: 'other', keyId: 'k_1' })).toBe(false);
-    expect(isExempt(withKey, NOON, { organizationId: 'other', keyId: 'k_1' })).toBe(true);
-  });
-
-  test('authentication is only required if an exemption could apply', () => {
-    expect(requiresAuthentication(gone, NOON, 'acme')).toBe(true);
-    expect(requiresAuthentication(gone, NOON, 'other')).toBe(false);
-    expect(requiresAuthentication(gone, NOON, undefined)).toBe(false);
-    expect(requiresAuthentication(gone, NOON + HOUR, 'acme')).toBe(false);
-    expect(requiresAuthentication(withKey, NOON, 'other')).toBe(true);
-    expect(requiresAuthentication(withKey, NOON + HOUR, 'other')).toBe(false);
-  });
-
-  test('if authentication is not required, no caller of the organization is exempt', () => {
-    const time = fc.integer({ min: 0, max: 20 });
-    const id = fc.constantFrom('a', 'b');
-    const policies = fc.record({
-      sunsetAt: time,
-      afterSunset: fc.constantFrom<'serve' | 'gone'>('serve', 'gone'),
-      brownouts: fc.array(fc.record({ start: time, end: time })),
-      exemptions: fc.array(
-        fc.oneof(fc.record({ organizationId: id, until: time }), fc.record({ keyId: id, until: time })),
-      ),
-    });
-    fc.assert(
-      fc.property(policies, time, id, id, (policy, now, organizationId, keyId) => {
-        fc.pre(!requiresAuthentication(policy, now, organizationId));
-        expect(isExempt(policy, now, { organizationId, keyId })).toBe(false);
-      }),
-    );
+  test('may apply to calls that claim their organization, or to all if they are of a key, until they end', () => {
+    expect(exemptionsFor(gone, NOON, 'acme')).toEqual(gone.exemptions);
+    expect(exemptionsFor(gone, NOON, 'other')).toEqual([]);
+    expect(exemptionsFor(gone, NOON, undefined)).toEqual([]);
+    expect(exemptionsFor(gone, NOON + HOUR, 'acme')).toEqual([]);
+    expect(exemptionsFor(withKey, NOON, 'acme')).toEqual(exemptions);
+    expect(exemptionsFor(withKey, NOON, 'other')).toEqual([exemptions[1]]);
+    expect(exemptionsFor(withKey, NOON + HOUR, 'other')).toEqual([]);
   });
 });
