@@ -10,7 +10,7 @@ export interface UsageQuery {
   /** Day numbers, both included. */
   firstDay: number;
   lastDay: number;
-  organizationId?: string;
+  organizationId?: string | undefined;
   groupBy: readonly Group[];
 }
 
@@ -58,9 +58,8 @@ export function readUsageQuery(
   }
   if (reasons.length > 0) return { kind: 'invalid', reasons };
   const groupBy = groups.filter((group) => names.includes(group));
-  const { organization } = fields;
-  const of = organization === undefined || organization === '' ? {} : { organizationId: organization };
-  return { kind: 'ok', query: { firstDay, lastDay, groupBy, ...of } };
+  const organizationId = fields.organization === '' ? undefined : fields.organization;
+  return { kind: 'ok', query: { firstDay, lastDay, groupBy, organizationId } };
 }
 
 /** The range in ms. */
