@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
@@ -134,8 +135,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     if (closed) await Promise.all([...written].map((base) => store.unlink(lastBatchKey(base, instance))));
   };
 
-  const attempt = async (earlier: Promise<void>, closed: boolean): Promise<void> => {
-    await earlier;
+  const attempt = async (closed: boolean): Promise<void> => {
     try {
       await writeAll(closed);
       if (hasTrouble) log.info('the usage ledger can be written again; no call was lost');
@@ -147,8 +147,8 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     }
   };
   // At once, so that an instance that dies before its first interval ends is known to have run.
-  let writing = attempt(Promise.resolve(), false);
-  const flush = (closed = false): Promise<void> => (writing = attempt(writing, closed));
+  let writing = attempt(false);
+  const flush = (closed = false): Promise<void> => (writing = writing.then(() => attempt(closed)));
   const stopFlushing = repeat(() => flush(), flushMs);
 
   return {
@@ -160,7 +160,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     lagSeconds: (): number => Math.max(0, now() - writtenUntil) / 1000,
     /** Writes the rest and records that this instance was shut down in order; gives up after `closeMs`. */
     close: async (): Promise<void> => {
-      const givenUp = new Promise<void>((resolve) => setTimeout(resolve, closeMs).unref());
+      const givenUp = setTimeout(closeMs, undefined, { ref: false });
       await Promise.race([stopFlushing().then(() => flush(true)), givenUp]);
       const left = tally.calls() + (outbox?.calls ?? 0);
       if (left > 0)
