@@ -26,22 +26,15 @@ export interface Session<Outcome = AuthenticationOutcome> {
   found: Extract<Outcome, { caller: Caller }>;
 }
 
-/** What an operation requires of its caller. */
-export interface Demands<Outcome = AuthenticationOutcome> {
-  /** Looks a caller up by the SHA-256 of their key, in one round trip. */
-  authenticate: (store: RedisClient, base: string, sha256: string) => Promise<Outcome>;
-  /** The denylist operations are for admin keys (contract 5); any other operation is for every key. */
-  role: 'admin' | 'any';
-  /** Whether it acts on the profile of the key's user. */
-  needsUser: boolean;
-}
+/** Looks a caller up by the SHA-256 of their key, in one round trip. */
+export type Authenticate<Outcome> = (store: RedisClient, base: string, sha256: string) => Promise<Outcome>;
 
 /**
  * Authenticates a request (contract 5) and records its caller. Throws a 401 `missing-credentials` or `invalid-api-key`,
  * or a 429 `rate-limited` if too many authentications from this address have failed.
  */
 export async function openSession<Outcome extends Found>(
-  { authenticate }: Pick<Demands<Outcome>, 'authenticate'>,
+  authenticate: Authenticate<Outcome>,
   request: Request,
   response: Response,
   options: AuthenticationOptions,
@@ -66,7 +59,7 @@ export async function openSession<Outcome extends Found>(
 }
 
 /** Throws a 403 `admin-required` or `no-user` if the operation is not for this caller. */
-export function requireRole(caller: Caller, { role, needsUser }: Pick<Demands, 'role' | 'needsUser'>): void {
+export function requireRole(caller: Caller, role: 'admin' | 'any', needsUser: boolean): void {
   if (role === 'admin' && caller.role !== 'admin') {
     throw new ProblemError('admin-required', 'This operation needs an API key with the admin role.');
   }

@@ -1,7 +1,7 @@
 import type { Operation } from '../contract/operations.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
-import type { Demands, Session } from './authentication.ts';
+import type { Authenticate, Session } from './authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
 import { listBody, parseReplacements, parseUsernames } from './denylist/list-body.ts';
 import type { BodyReader } from './middleware/receive-body.ts';
@@ -9,11 +9,16 @@ import { createProfileHandlers, profileBody, type ProfileOptions } from './profi
 import type { Answer } from './respond.ts';
 
 /** One operation of the contract (section 4). */
-export interface Row<Outcome = AuthenticationOutcome, Body = unknown> extends Demands<Outcome> {
+export interface Row<Outcome = AuthenticationOutcome, Body = unknown> {
   operation: Operation;
   method: 'get' | 'put' | 'post' | 'delete';
   /** As the contract writes it. It answers without its trailing slash too. */
   path: string;
+  /** The denylist operations are for admin keys (contract 5); any other operation is for every key. */
+  role: 'admin' | 'any';
+  /** Whether it acts on the profile of the key's user. */
+  needsUser: boolean;
+  authenticate: Authenticate<Outcome>;
   /** Undefined if the operation has none. */
   body: BodyReader<Body> | undefined;
   handler: (session: Session<Outcome>, body: Body) => Promise<Answer> | Answer;

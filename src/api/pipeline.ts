@@ -87,22 +87,19 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
    * change is made under the given admission, or else under its own.
    */
   async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
-    let isLate = false;
-    if (row.body !== undefined) {
-      // A body that came with its headers is parsed right after them, before the event loop's next phase.
-      if (!request.complete) await nextPhase();
-      isLate = !request.complete;
-    }
+    // A body that came with its headers is parsed right after them, before the event loop's next phase.
+    if (row.body !== undefined && !request.complete) await nextPhase();
+    const isLate = row.body !== undefined && !request.complete;
     let session: Session;
     slots.enter();
     try {
       // A forwarded read has asked for its mode already.
       const mode = row.body === undefined && forwarding === undefined ? cutover.readMode() : undefined;
       if (mode instanceof Promise) await mode;
-      session = await openSession(row, request, response, options);
+      session = await openSession(row.authenticate, request, response, options);
       const { caller } = session.found;
       if (enforceRateLimit !== undefined) await enforceRateLimit(response, session.base, caller.keyId);
-      requireRole(caller, row);
+      requireRole(caller, row.role, row.needsUser);
       if (row.body === undefined) return await row.handler(session, undefined);
     } finally {
       slots.leave();
@@ -123,8 +120,8 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
         try {
           // A request is checked against the key and the settings as they are when its body has arrived.
           if (isLate || hasWaited) {
-            session = await openSession(row, request, response, options);
-            requireRole(session.found.caller, row);
+            session = await openSession(row.authenticate, request, response, options);
+            requireRole(session.found.caller, row.role, row.needsUser);
           }
           if ('snapshot' in session.found) {
             const { snapshot } = session.found;

@@ -26,7 +26,7 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
     if (exemptions.length === 0) {
       call.isUnchecked = claimed !== undefined && Boolean(request.headers['x-api-key']);
     } else {
-      await openSession({ authenticate }, request, response, options).catch((error: unknown) => {
+      await openSession(authenticate, request, response, options).catch((error: unknown) => {
         if (!(error instanceof ProblemError)) throw error;
       });
       const { caller } = call;
