@@ -7,15 +7,11 @@ import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger
 import { rangeOf, type Group } from './usage-query.ts';
 import { measuredIn, sum, trendOf, type Measured, type Usage } from './usage.ts';
 
-/** One field for each group of the report; a client comes with its organization. */
-interface Names {
-  day?: string;
-  /** null: calls that named no organization, or an unknown one. */
-  organization?: string | null;
-  client?: string;
-  operation?: string;
-  status?: string;
-}
+/**
+ * One field for each group of the report; a client comes with its organization, which is null for calls that named none
+ * or an unknown one.
+ */
+type Names = Partial<Record<Exclude<Group, 'organization'>, string> & { organization: string | null }>;
 
 /** A row of a report. Times are ISO 8601, or null if the ledger does not record them for this grouping. */
 export type ReportRow = Awaited<ReturnType<typeof rowsOf>>[number];
@@ -43,18 +39,23 @@ export class ReportTooLargeError extends Error {
 /** User agents and key ids listed for a row. */
 const maxListed = 20;
 
-interface GroupTotals {
-  names: Names;
-  day: number | undefined;
-  /** Calls on each day since `usage.readFrom`; empty in a row about one day. */
-  daily: Float64Array;
-  attributed: number;
-  unattributed: number;
-  first: number;
-  last: number;
-  operations: Map<string, number>;
-  keyIds: Set<string>;
-  agents: Map<string, number>;
+type GroupTotals = ReturnType<typeof emptyTotals>;
+
+/** Of a row about these days, or about one day. */
+function emptyTotals(names: Names, days: number, day: number | undefined) {
+  return {
+    names: day === undefined ? names : { day: dayName(day), ...names },
+    day,
+    /** Calls on each day since `usage.readFrom`; empty in a row about one day. */
+    daily: new Float64Array(day === undefined ? days : 0),
+    attributed: 0,
+    unattributed: 0,
+    first: Infinity,
+    last: -Infinity,
+    operations: new Map<string, number>(),
+    keyIds: new Set<string>(),
+    agents: new Map<string, number>(),
+  };
 }
 
 /**
@@ -71,18 +72,7 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
   const groupOf = (names: Names, id = JSON.stringify(names), day?: number): GroupTotals =>
     getOrInsert(groups, `${day ?? ''} ${id}`, () => {
       if (byDay && groups.size >= maxRows) throw new ReportTooLargeError();
-      return {
-        names: day === undefined ? names : { day: dayName(day), ...names },
-        day,
-        daily: new Float64Array(byDay ? 0 : lastDay - usage.readFrom + 1),
-        attributed: 0,
-        unattributed: 0,
-        first: Infinity,
-        last: -Infinity,
-        operations: new Map(),
-        keyIds: new Set(),
-        agents: new Map(),
-      };
+      return emptyTotals(names, lastDay - usage.readFrom + 1, day);
     });
   const addCalls = (group: GroupTotals, { keyId, operation }: Series, calls: number): void => {
     group[isAttributed(keyId) ? 'attributed' : 'unattributed'] += calls;
