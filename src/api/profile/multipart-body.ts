@@ -18,12 +18,6 @@ const rules: BodyRules = {
   unreadable: 'invalid-multipart',
 };
 
-/** A picture file and the text parts that came with it; undefined if there are none. */
-export interface Upload {
-  file: Buffer;
-  fields: Record<string, unknown> | undefined;
-}
-
 /** The text parts that are read; all others are ignored. */
 const textParts = [
   'username',
@@ -33,10 +27,10 @@ const textParts = [
 ];
 
 /**
- * Reads a multipart body with exactly one file, under any field name (contract 4.2). Throws `payload-too-large` or
- * `invalid-multipart`.
+ * Reads a multipart body with exactly one file, under any field name (contract 4.2), and the text parts that came with
+ * it, if any. Throws `payload-too-large` or `invalid-multipart`.
  */
-export async function readUpload(request: Request, response: Response): Promise<Upload> {
+export async function readUpload(request: Request, response: Response) {
   const body = await receiveBody(request, response, rules);
   const boundary = boundaryOf(request);
   const parts = await parse(request, response, body);

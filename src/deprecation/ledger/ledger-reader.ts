@@ -8,36 +8,9 @@ import { pairsOf } from '../../lib/collections/pairs.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
-/** The calls of one key (or none) by one operation and status class, day by day. */
-export interface Series {
-  /** null: calls that named no organization, or an unknown one. */
-  organizationId: string | null;
-  keyId: string;
-  operation: string;
-  status: string;
-  /** One number per day of the range read. */
-  daily: Float64Array;
-}
-
-/** What the ledger knows about a key, whether or not it called in the range. */
-interface KeySeen {
-  organizationId: string | null;
-  keyId: string;
-  client: string | undefined;
-  /** Operation → first and last use, ms. */
-  uses: Map<string, { first: number; last: number }>;
-  /** User agent → last seen, ms. */
-  agents: Map<string, number>;
-}
-
 /** When a key was last used, ms. */
 export function lastUse(uses: KeySeen['uses']): number {
   return Math.max(...Array.from(uses.values(), ({ last }) => last));
-}
-
-export interface LedgerContent {
-  series: Series[];
-  keys: KeySeen[];
 }
 
 interface DayRange {
@@ -57,8 +30,8 @@ export async function readLedger(
   prefix: string,
   range: DayRange,
   organizationId?: string,
-): Promise<LedgerContent> {
-  const content: LedgerContent = { series: [], keys: [] };
+) {
+  const content: { series: Series[]; keys: KeySeen[] } = { series: [], keys: [] };
   const organizations: [id: string | null, lastCall: number][] = [[organizationId ?? null, range.lastDay]];
   if (organizationId === undefined) {
     const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1', 'WITHSCORES');
@@ -82,20 +55,22 @@ async function readKeys(
   series: readonly Series[],
   found: KeySeen[],
 ): Promise<void> {
-  const read = async (keyId: string): Promise<KeySeen> => {
-    const fields = await store.hgetall(usedKeyKey(base, keyId));
-    return { organizationId, keyId, ...readFields(fields) };
-  };
   const ids = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
   for (const { keyId } of series) ids.add(keyId);
   for await (const some of yieldingChunks(ids, keysAtOnce)) {
-    found.push(...(await Promise.all(some.map(read))));
+    found.push(...(await Promise.all(some.map((id) => readKey(store, base, organizationId, id)))));
   }
 }
 
-function readFields(fields: Record<string, string>): Pick<KeySeen, 'client' | 'uses' | 'agents'> {
-  const uses: KeySeen['uses'] = new Map();
-  const agents: KeySeen['agents'] = new Map();
+/** What the ledger knows about a key, whether or not it called in the range. */
+type KeySeen = Awaited<ReturnType<typeof readKey>>;
+
+async function readKey(store: RedisClient, base: string, organizationId: string | null, keyId: string) {
+  const fields = await store.hgetall(usedKeyKey(base, keyId));
+  /** Operation → first and last use, ms. */
+  const uses = new Map<string, { first: number; last: number }>();
+  /** User agent → last seen, ms. */
+  const agents = new Map<string, number>();
   for (const [field, value] of Object.entries(fields)) {
     const name = field.slice(2);
     const last = timeOf(value);
@@ -103,7 +78,7 @@ function readFields(fields: Record<string, string>): Pick<KeySeen, 'client' | 'u
     if (field.startsWith('l:')) uses.set(name, { first: timeOf(fields[`f:${name}`]) ?? last, last });
     else if (field.startsWith('a:')) agents.set(name, last);
   }
-  return { client: fields['c'], uses, agents };
+  return { organizationId, keyId, client: fields['c'], uses, agents };
 }
 
 /** A time in ms; undefined also for what no script has written. */
@@ -129,11 +104,9 @@ async function readSeries(
       const [next, fields] = await store.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;
       for (const [field, calls] of pairsOf(fields)) {
-        const one = getOrInsert(series, field, () => ({
-          organizationId,
-          ...readField(field),
-          daily: new Float64Array(lastDay - firstDay + 1),
-        }));
+        const one = getOrInsert(series, field, () =>
+          emptySeries(organizationId, field, lastDay - firstDay + 1),
+        );
         // Set, not added: a scan may return a field twice.
         one.daily[index] = Number(calls);
       }
@@ -144,13 +117,20 @@ async function readSeries(
   return [...series.values()];
 }
 
-/** A field of a day's hash: `<key id>|<operation>|<status class>`. */
-function readField(field: string): Pick<Series, 'keyId' | 'operation' | 'status'> {
+/** The calls of one key (or none) by one operation and status class, day by day. */
+export type Series = ReturnType<typeof emptySeries>;
+
+/** `organizationId` is null for calls that named none, or an unknown one. */
+function emptySeries(organizationId: string | null, field: string, days: number) {
+  // A field of a day's hash: <key id>|<operation>|<status class>.
   const status = field.lastIndexOf('|');
   const operation = field.lastIndexOf('|', status - 1);
   return {
+    organizationId,
     keyId: field.slice(0, operation),
     operation: field.slice(operation + 1, status),
     status: field.slice(status + 1),
+    /** One number per day of the range read. */
+    daily: new Float64Array(days),
   };
 }

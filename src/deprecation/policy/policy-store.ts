@@ -11,21 +11,19 @@ import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored
 const storePolicy = script<[expected: string, wanted: string], string>('deprecation/store_policy');
 
 /** The policy in force, with what every request needs of it: computed once per policy. */
-export interface PolicyInForce {
-  policy: DeprecationPolicy;
-  /** The headers of every response for it: a name, its value, the next name … */
-  headers: readonly string[];
-  /** Until then, in ms, it refuses no request. */
-  servesAllUntil: number;
+export type PolicyInForce = ReturnType<typeof inForce>;
+
+function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
+  return {
+    policy,
+    /** The headers of every response for it: a name, its value, the next name … */
+    headers: deprecationHeaders(policy, baseUrl).flat(),
+    /** Until then, in ms, it refuses no request. */
+    servesAllUntil: servesAllUntil(policy),
+  };
 }
 
-export interface PolicyWatch {
-  /** The last known policy. It is replaced when another comes into force. */
-  readonly current: PolicyInForce;
-  /** Reads it now. Keeps the last known policy while Redis is unavailable; never throws. */
-  refresh: () => Promise<void>;
-  close: () => Promise<void>;
-}
+export type PolicyWatch = Awaited<ReturnType<typeof watchPolicy>>;
 
 interface WatchOptions {
   /** openapi.yaml's layer, then the environment's. */
@@ -50,15 +48,7 @@ export async function watchPolicy(
   store: RedisClient,
   prefix: string,
   { defaults, baseUrl, log }: WatchOptions,
-): Promise<PolicyWatch> {
-  const inForce = (layer: PolicyLayer): PolicyInForce => {
-    const policy = layerPolicy(...defaults, layer);
-    return {
-      policy,
-      headers: deprecationHeaders(policy, baseUrl).flat(),
-      servesAllUntil: servesAllUntil(policy),
-    };
-  };
+) {
   let known: string | null = null;
   let hasTrouble = false;
   const warnOnce = (what: string, detail: string) => {
@@ -66,24 +56,28 @@ export async function watchPolicy(
     hasTrouble = true;
   };
   const refresh = async () => {
-    let text: string | null;
     try {
-      text = await store.get(policyKey(prefix));
+      const text = await store.get(policyKey(prefix));
+      if (text !== known) {
+        const stored = readStored(text);
+        if (stored === undefined) {
+          warnOnce(invalidPolicy, policyKey(prefix));
+          return;
+        }
+        known = text;
+        watch.current = inForce(layerPolicy(...defaults, stored.layer), baseUrl);
+      }
+      hasTrouble = false;
     } catch (error) {
       warnOnce('the deprecation policy cannot be read', String(error));
-      return;
     }
-    const stored = text === known ? 'known' : readStored(text);
-    if (stored === undefined) {
-      warnOnce(invalidPolicy, policyKey(prefix));
-      return;
-    }
-    hasTrouble = false;
-    if (stored === 'known') return;
-    known = text;
-    watch.current = inForce(stored.layer);
   };
-  const watch = { current: inForce({}), refresh };
+  const watch = {
+    /** The last known policy. It is replaced when another comes into force. */
+    current: inForce(layerPolicy(...defaults), baseUrl),
+    /** Reads it now. Keeps the last known policy while Redis is unavailable; never throws. */
+    refresh,
+  };
   await refresh();
   return Object.assign(watch, { close: repeat(refresh, pollMs) });
 }

@@ -2,19 +2,11 @@ import { dayMs } from '../../lib/days.ts';
 import type { Interval } from '../../lib/iso8601.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { readLedger, type LedgerContent } from '../ledger/ledger-reader.ts';
+import { readLedger } from '../ledger/ledger-reader.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';
 
 /** What the ledger says about a range of days, ready to be grouped in any way. */
-export interface Usage extends LedgerContent {
-  query: Omit<UsageQuery, 'groupBy'>;
-  /** ms */
-  now: number;
-  /** First day of `daily` of all series: up to 13 days before the range, for the trend. */
-  readFrom: number;
-  /** When calls may have gone uncounted (ms), as far back as any figure of a report reaches. */
-  gaps: Interval[];
-}
+export type Usage = Awaited<ReturnType<typeof readUsage>>;
 
 /** Whether a period was measured. If it was not (`no`), a 0 means nothing. */
 export type Measured = 'yes' | 'partly' | 'no';
@@ -25,7 +17,7 @@ export async function readUsage(
   prefix: string,
   query: Omit<UsageQuery, 'groupBy'>,
   now: number,
-): Promise<Usage> {
+) {
   const readFrom = Math.min(query.firstDay, query.lastDay - 13);
   const range = { firstDay: readFrom, lastDay: query.lastDay };
   const content = await readLedger(store, prefix, range, query.organizationId);
@@ -33,7 +25,16 @@ export async function readUsage(
   for (const { uses } of content.keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
   const gaps = findGaps(await readCoverage(store, prefix, span), span, now);
-  return { ...content, query, now, readFrom, gaps };
+  return {
+    ...content,
+    query,
+    /** ms */
+    now,
+    /** First day of `daily` of all series: up to 13 days before the range, for the trend. */
+    readFrom,
+    /** When calls may have gone uncounted (ms), as far back as any figure of a report reaches. */
+    gaps,
+  };
 }
 
 /** How much of a period, up to `now`, was measured. */
