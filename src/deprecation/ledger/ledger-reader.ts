@@ -31,7 +31,8 @@ export async function readLedger(
   range: DayRange,
   organizationId?: string,
 ) {
-  const content: { series: Series[]; keys: KeySeen[] } = { series: [], keys: [] };
+  const series: Series[] = [];
+  const keys: KeySeen[] = [];
   const organizations: [id: string | null, lastCall: number][] = [[organizationId ?? null, range.lastDay]];
   if (organizationId === undefined) {
     const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1', 'WITHSCORES');
@@ -39,33 +40,31 @@ export async function readLedger(
   }
   await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-    const series = await readSeries(store, base, id, { ...range, lastCall });
-    for (const one of series) content.series.push(one);
+    const own = { store, base, organizationId: id };
+    const called = await readSeries(own, { ...range, lastCall });
+    for (const one of called) series.push(one);
     // After the calls, so that no key is missing that is first used meanwhile.
-    await readKeys(store, base, id, series, content.keys);
+    const known = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
+    // Another program may have removed it from the list.
+    for (const { keyId } of called) known.add(keyId);
+    for await (const some of yieldingChunks(known, keysAtOnce)) {
+      keys.push(...(await Promise.all(some.map((keyId) => readKey(own, keyId)))));
+    }
   });
-  return content;
+  return { series, keys };
 }
 
-/** The keys in the ledger's list, and those of calls that are not in it because another program has removed it. */
-async function readKeys(
-  store: RedisClient,
-  base: string,
-  organizationId: string | null,
-  series: readonly Series[],
-  found: KeySeen[],
-): Promise<void> {
-  const ids = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
-  for (const { keyId } of series) ids.add(keyId);
-  for await (const some of yieldingChunks(ids, keysAtOnce)) {
-    found.push(...(await Promise.all(some.map((id) => readKey(store, base, organizationId, id)))));
-  }
+/** `organizationId` is null for calls that named none, or an unknown one. */
+interface Organization {
+  store: RedisClient;
+  base: string;
+  organizationId: string | null;
 }
 
 /** What the ledger knows about a key, whether or not it called in the range. */
 type KeySeen = Awaited<ReturnType<typeof readKey>>;
 
-async function readKey(store: RedisClient, base: string, organizationId: string | null, keyId: string) {
+async function readKey({ store, base, organizationId }: Organization, keyId: string) {
   const fields = await store.hgetall(usedKeyKey(base, keyId));
   /** Operation → first and last use, ms. */
   const uses = new Map<string, { first: number; last: number }>();
@@ -88,9 +87,7 @@ function timeOf(text: string | undefined): number | undefined {
 
 /** Uses HSCAN, since HGETALL of a busy day would block Redis. There were no calls after the day `lastCall`. */
 async function readSeries(
-  store: RedisClient,
-  base: string,
-  organizationId: string | null,
+  { store, base, organizationId }: Organization,
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
 ): Promise<Series[]> {
   const gather = gathererOf(store);
@@ -120,7 +117,6 @@ async function readSeries(
 /** The calls of one key (or none) by one operation and status class, day by day. */
 export type Series = ReturnType<typeof emptySeries>;
 
-/** `organizationId` is null for calls that named none, or an unknown one. */
 function emptySeries(organizationId: string | null, field: string, days: number) {
   // A field of a day's hash: <key id>|<operation>|<status class>.
   const status = field.lastIndexOf('|');
