@@ -8,6 +8,8 @@ import { groups } from './usage-query.ts';
 
 interface Column {
   title: string;
+  /** Reports by day have no trend, and only those by neither day nor status have callers. */
+  part?: 'trend' | 'callers';
   csv: (row: ReportRow) => string | number | null;
   /** The text on a terminal, by default the same; null for a column that only the CSV has. */
   text?: ((row: ReportRow) => string) | null;
@@ -16,13 +18,13 @@ interface Column {
   numeric?: boolean;
 }
 
-const nameColumns = groups.map((group): Column => ({
-  title: group,
-  csv: (row) => nameIn(row, group),
-  text: (row) => shortened(nameIn(row, group), 60),
-}));
-
-const callColumns: Column[] = [
+/** All columns, in order. */
+const allColumns: Column[] = [
+  ...groups.map((group): Column => ({
+    title: group,
+    csv: (row) => nameIn(row, group),
+    text: (row) => shortened(nameIn(row, group), 60),
+  })),
   {
     title: 'calls',
     csv: ({ calls }) => calls ?? 'not measured',
@@ -42,46 +44,41 @@ const callColumns: Column[] = [
     text: ({ unattributed }) => (unattributed === 0 ? '' : String(unattributed)),
     numeric: true,
   },
-];
-
-const trendColumns: Column[] = [
-  { title: 'last 7 days', csv: ({ trend }) => trend?.last7Days ?? null, numeric: true },
-  { title: '7 days before', csv: ({ trend }) => trend?.previous7Days ?? null, numeric: true },
+  { title: 'last 7 days', part: 'trend', csv: ({ trend }) => trend?.last7Days ?? null, numeric: true },
+  { title: '7 days before', part: 'trend', csv: ({ trend }) => trend?.previous7Days ?? null, numeric: true },
   {
     title: 'trend',
+    part: 'trend',
     csv: ({ trend }) => (trend?.change == null ? null : rounded(trend.change)),
     text: ({ trend }) => (trend === null ? '' : trendText(trend)),
     isUnsure: ({ trend }) => trend?.measured === false,
     numeric: true,
   },
-];
-
-const seenColumns: Column[] = [
-  { title: 'first seen', csv: ({ firstSeen }) => firstSeen, text: ({ firstSeen }) => minute(firstSeen) },
-  { title: 'last seen', csv: ({ lastSeen }) => lastSeen, text: ({ lastSeen }) => minute(lastSeen) },
+  { title: 'first seen', part: 'callers', csv: (row) => row.firstSeen, text: (row) => minute(row.firstSeen) },
+  { title: 'last seen', part: 'callers', csv: (row) => row.lastSeen, text: (row) => minute(row.lastSeen) },
   {
     title: 'quiet since',
+    part: 'callers',
     csv: ({ quietSince }) => quietSince,
     text: ({ quietSince }) => minute(quietSince).slice(0, 10),
     isUnsure: ({ quietMeasured }) => quietMeasured === false,
   },
   {
     title: 'silence measured',
+    part: 'callers',
     csv: ({ quietMeasured }) => (quietMeasured === null ? null : quietMeasured ? 'yes' : 'no'),
     text: null,
   },
-];
-
-const measuredColumn: Column = { title: 'measured', csv: ({ measured }) => measured, text: null };
-
-const callerColumns: Column[] = [
+  { title: 'measured', csv: ({ measured }) => measured, text: null },
   {
     title: 'keys',
+    part: 'callers',
     csv: ({ keyIds, keys }) => keyIds.join(' ') + (keys > keyIds.length ? ' …' : ''),
     text: null,
   },
   {
     title: 'user agents',
+    part: 'callers',
     csv: ({ userAgents }) => userAgents.map(({ userAgent }) => userAgent).join(' | '),
     text: ({ userAgents }) => {
       const shown = userAgents.slice(0, 2).map(({ userAgent }) => shortened(userAgent, 30));
@@ -94,16 +91,10 @@ const callerColumns: Column[] = [
 function columnsOf(report: UsageReport): Column[] {
   const by = new Set(report.groupBy.split(','));
   if (by.has('client')) by.add('organization');
-  const hasTrend = !by.has('day');
-  const hasCallers = hasTrend && !by.has('status');
-  return [
-    ...nameColumns.filter(({ title }) => by.has(title)),
-    ...callColumns,
-    ...(hasTrend ? trendColumns : []),
-    ...(hasCallers ? seenColumns : []),
-    measuredColumn,
-    ...(hasCallers ? callerColumns : []),
-  ];
+  const hidden = new Set<string | undefined>(groups.filter((group) => !by.has(group)));
+  if (by.has('day')) hidden.add('trend').add('callers');
+  if (by.has('status')) hidden.add('callers');
+  return allColumns.filter(({ title, part }) => !hidden.has(title) && !hidden.has(part));
 }
 
 /** The report's rows as lines of CSV, after a line of titles. */
