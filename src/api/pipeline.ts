@@ -110,36 +110,34 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     // A compressed body has yet to be read in full, even if it came with its headers; so has a large one in a file.
     const isOpen = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
     const open = isOpen ? openBodies.enter(keyId, bytes) : undefined;
+    let admission = given;
     try {
       const body = await row.body.read(request, response, open?.takes);
       const admitted = given ?? cutover.admitChange();
       const hasWaited = admitted instanceof Promise;
-      const admission = hasWaited ? await admitted : admitted;
+      admission = hasWaited ? await admitted : admitted;
+      slots.enter();
       try {
-        slots.enter();
-        try {
-          // A request is checked against the key and the settings as they are when its body has arrived.
-          if (isLate || hasWaited) {
-            session = await openSession(row.authenticate, request, response, options);
-            requireRole(session.found.caller, row.role, row.needsUser);
-          }
-          if ('snapshot' in session.found) {
-            const { snapshot } = session.found;
-            snapshot.epoch = admission.epoch;
-            if (admission.mode === 'reverse') {
-              const { organizationId = '' } = callOf(response);
-              const caller = { ...session.found.caller, organizationId };
-              snapshot.queued = queueing(caller, String(request.headers['x-api-key']));
-            }
-          }
-          return await row.handler(session, body);
-        } finally {
-          slots.leave();
+        // A request is checked against the key and the settings as they are when its body has arrived.
+        if (isLate || hasWaited) {
+          session = await openSession(row.authenticate, request, response, options);
+          requireRole(session.found.caller, row.role, row.needsUser);
         }
+        if ('snapshot' in session.found) {
+          const { snapshot } = session.found;
+          snapshot.epoch = admission.epoch;
+          if (admission.mode === 'reverse') {
+            const { organizationId = '' } = callOf(response);
+            const caller = { ...session.found.caller, organizationId };
+            snapshot.queued = queueing(caller, String(request.headers['x-api-key']));
+          }
+        }
+        return await row.handler(session, body);
       } finally {
-        if (given === undefined) admission.release();
+        slots.leave();
       }
     } finally {
+      if (given === undefined) admission?.release();
       open?.leave();
     }
   }
