@@ -13,7 +13,7 @@ import { authenticate } from '../redis/changes.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
-import { hasBody, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
+import { hasBody, setReceived, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
 import type { Row } from './operations.ts';
 import { maxUploadBytes } from './profile/multipart-body.ts';
 import type { Answer } from './respond.ts';
@@ -61,6 +61,8 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     // Otherwise a client that makes up keys could use up the limit of all others.
     const sender = caller?.keyId ?? request.ip ?? '';
     const body = await receive(row.operation, sender, request, response);
+    // In parts, as it is read: a long list need not be in memory as a whole besides what its reader makes of it.
+    setReceived(request, () => Readable.from(body.parts(), { objectMode: false }));
     let release = (): void => {};
     const end = async (): Promise<void> => {
       release();
@@ -70,8 +72,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     try {
       const admission = await cutover.admitChange();
       release = admission.release;
-      if (authorityOf(admission.mode) === 'redis')
-        return await serveHere(row, replayed(request, body), response, admission);
+      if (authorityOf(admission.mode) === 'redis') return await serveHere(row, request, response, admission);
       callOf(response).organizationId = credentials?.organizationId;
       await holdingSlot(async () => {
         isForwarded = true;
@@ -80,7 +81,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
           credentials,
           found,
           request: toLegacyRequest(request, response, body),
-          readBody: async () => await row.body?.read(replayed(request, body), response),
+          readBody: async () => await row.body?.read(request, response),
           admission,
           end,
         });
@@ -199,20 +200,4 @@ async function untilDrained(response: Response): Promise<void> {
     const late = setTimeout(() => response.destroy(), stallTimeout);
     response.on('drain', settle).on('close', settle);
   });
-}
-
-/**
- * The request again, for handlers that read its body: its own stream has been read already. Its body comes in parts, as
- * it is read: a long list need not be in memory as a whole besides what its reader makes of it.
- */
-function replayed(request: Request, body: SpooledBody): Request {
-  // Made by the request's own class, destroying it would close the connection, which the response still needs.
-  const again = Readable.from(body.parts(), { objectMode: false });
-  // A body that is discarded before its end has no reader any more.
-  again.on('error', () => {});
-  Object.setPrototypeOf(again, request.constructor.prototype as object);
-  const { socket, method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor } =
-    request;
-  const head = { socket, method, url, headers, rawHeaders, httpVersion, httpVersionMajor, httpVersionMinor };
-  return Object.assign(again as unknown as Request, head, { complete: true });
 }

@@ -1,4 +1,4 @@
-import type { Transform } from 'node:stream';
+import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Request, Response } from 'express';
 import { ProblemError, type ProblemCode } from '../../contract/problems.ts';
@@ -13,6 +13,14 @@ const bodyTimeoutMs = 180_000;
 /** Whether a request has a body of at least one byte, according to its headers (RFC 9112 §6.3). */
 export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** An own field, since it is looked up for every body. */
+type WithReceived = Request & { received?: () => Readable };
+
+/** Lets the body of a request be read from these streams, once its own has been read. */
+export function setReceived(request: WithReceived, received: () => Readable): void {
+  request.received = received;
 }
 
 /** How an operation reads its body. */
@@ -112,9 +120,10 @@ export async function whileReceiving<Result>(
  * Reads a body to its end. Unlike body-parser, it also reads one that is complete, but whose client has closed its side
  * of the connection since. It keeps none of the chunks: each takes hundreds of bytes, and may bring a single one.
  */
-async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
+async function readToEnd(request: WithReceived, rules: BodyRules): Promise<Buffer> {
   const decoder = decoderOf(request);
-  if (request.destroyed) throw bodyProblem(rules.unreadable, incomplete);
+  const stream = request.received?.() ?? request;
+  if (stream.destroyed) throw bodyProblem(rules.unreadable, incomplete);
   const announced = decoder === undefined ? Number(request.headers['content-length'] ?? 0) : 0;
   try {
     return await new Promise((resolve, reject) => {
@@ -122,11 +131,11 @@ async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
       let whole = Buffer.allocUnsafe(announced);
       let size = 0;
       const onClose = (): void => {
-        if (!request.readableEnded) reject(bodyProblem(rules.unreadable, incomplete));
+        if (!stream.readableEnded) reject(bodyProblem(rules.unreadable, incomplete));
       };
-      request.on('error', onClose).on('close', onClose);
+      stream.on('error', onClose).on('close', onClose);
       decoder?.on('error', () => reject(bodyProblem(rules.unreadable, 'could not be decompressed')));
-      const source = decoder === undefined ? request : request.pipe(decoder);
+      const source = decoder === undefined ? stream : stream.pipe(decoder);
       source.on('data', (chunk: Buffer) => {
         const end = size + chunk.length;
         if (end > rules.limit) {
@@ -142,7 +151,7 @@ async function readToEnd(request: Request, rules: BodyRules): Promise<Buffer> {
     });
   } finally {
     if (decoder !== undefined) {
-      request.unpipe(decoder).resume();
+      stream.unpipe(decoder).resume();
       decoder.destroy();
     }
   }
