@@ -13,7 +13,7 @@ import { refuseForTarget } from './middleware/malformed-requests.ts';
 import { createOperations, type OperationOptions } from './operations.ts';
 import { createPipeline, type PipelineOptions } from './pipeline.ts';
 import { staticText } from './docs/static-text.ts';
-import { answerErrors, methodNotAllowed, sendProblem } from './respond.ts';
+import { answerErrors, methodNotAllowed } from './respond.ts';
 
 export interface AppOptions extends OperationOptions, PipelineOptions, HealthOptions {
   media: MediaStore;
@@ -56,11 +56,8 @@ export function createApp(options: AppOptions): Express {
       '/media/:file': serveMedia(options.media),
     }),
   );
-  app.use((request, response) => {
-    sendProblem(
-      response,
-      new ProblemError('not-found', `There is nothing at this path for ${request.method}.`),
-    );
+  app.use(({ method }) => {
+    throw new ProblemError('not-found', `There is nothing at this path for ${method}.`);
   });
   app.use(answerErrors);
   return app;
@@ -71,9 +68,9 @@ function readOnlyRouter(pages: Record<string, RequestHandler<{ file: string }>>)
   const router = Router({ caseSensitive: true });
   for (const [path, handler] of Object.entries(pages)) {
     router.get(path, handler as RequestHandler);
-    router.all(path, (request, response, next) => {
-      if (request.method === 'GET' || request.method === 'HEAD') next();
-      else sendProblem(response, methodNotAllowed(['GET', 'HEAD']));
+    router.all(path, ({ method }, _response, next) => {
+      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
+      next();
     });
   }
   return router;

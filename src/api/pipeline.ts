@@ -12,14 +12,7 @@ import { isCompressed, isLarge, mostBytesOf, type LoadShedding } from './middlew
 import { refuseForTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
-import {
-  methodNotAllowed,
-  sendAnswer,
-  sendError,
-  sendNoContent,
-  sendProblem,
-  type Answer,
-} from './respond.ts';
+import { methodNotAllowed, sendAnswer, sendError, type Answer } from './respond.ts';
 
 export interface PipelineOptions extends AuthenticationOptions {
   /** The deprecation policy in force, whose headers every response of the contract carries. */
@@ -62,8 +55,13 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     const { targetFault } = response.locals as TargetCheck;
     const row = byMethod.get(request.method);
     if (targetFault !== undefined) refuseForTarget(targetFault, response);
-    else if (row === undefined) answerOtherMethod(request, response, [...byMethod.keys(), 'OPTIONS']);
-    else void answer(row, request, response);
+    else if (row !== undefined) void answer(row, request, response);
+    else {
+      const methods = [...byMethod.keys(), 'OPTIONS'];
+      response.setHeader('Allow', methods.join(', '));
+      const isListed = request.method === 'OPTIONS';
+      void sendAnswer(response, isListed ? { kind: 'no-content' } : methodNotAllowed(methods));
+    }
   };
 
   async function answer(row: Row, request: Request, response: Response): Promise<void> {
@@ -141,14 +139,4 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       open?.leave();
     }
   }
-}
-
-/** OPTIONS lists the methods of a path; any other method that it does not have is a 405. */
-function answerOtherMethod(request: Request, response: Response, methods: readonly string[]): void {
-  if (request.method !== 'OPTIONS') {
-    sendProblem(response, methodNotAllowed(methods));
-    return;
-  }
-  response.setHeader('Allow', methods.join(', '));
-  sendNoContent(response);
 }

@@ -28,7 +28,10 @@ export function sendAnswer(response: Response, answer: Answer): Promise<void> | 
   else if (answer.kind === 'lists')
     return bytesOf(jsonParts(answer.lists)).then((bytes) => send(response, 200, json, bytes));
   else if (answer.kind === 'json') send(response, 200, json, JSON.stringify(answer.body));
-  else sendNoContent(response);
+  else {
+    response.writeHead(204, [...callOf(response).headers]);
+    response.end();
+  }
   return undefined;
 }
 
@@ -47,12 +50,6 @@ export function sendProblem(response: Response, problem: ProblemError): void {
   for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
   const body = problem.toBody(call.requestId, baseUrlOf(response.app));
   send(response, problem.status, 'application/problem+json', JSON.stringify(body));
-}
-
-/** Answers 204. */
-export function sendNoContent(response: Response): void {
-  response.writeHead(204, [...callOf(response).headers]);
-  response.end();
 }
 
 /** Answers with the problem for an error, or closes the connection if the response has begun. */
