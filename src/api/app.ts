@@ -1,5 +1,5 @@
 import cors from 'cors';
-import express, { Router, type Express, type RequestHandler } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import { contractText } from '../contract/document.ts';
 import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
@@ -35,6 +35,7 @@ export function createApp(options: AppOptions): Express {
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
+  app.set('case sensitive routing', true);
   app.set('trust proxy', options.trustProxy);
   app.locals['publicBaseUrl'] = options.publicBaseUrl;
 
@@ -47,15 +48,14 @@ export function createApp(options: AppOptions): Express {
     if (targetFault === undefined) next();
     else refuseForTarget(targetFault, response);
   });
-  app.use(
-    readOnlyRouter({
-      '/livez': livez,
-      '/readyz': readyz(options),
-      '/openapi.yaml': staticText('application/yaml; charset=utf-8', contractText),
-      '/docs/': documentation(() => options.deprecation.current.policy, options.publicBaseUrl),
-      '/media/:file': serveMedia(options.media),
-    }),
-  );
+  const pages = {
+    '/livez': livez,
+    '/readyz': readyz(options),
+    '/openapi.yaml': staticText('application/yaml; charset=utf-8', contractText),
+    '/docs/': documentation(() => options.deprecation.current.policy, options.publicBaseUrl),
+    '/media/:file': serveMedia(options.media) as RequestHandler,
+  };
+  for (const [path, page] of Object.entries(pages)) app.route(path).get(page).all(refuseOtherMethods);
   app.use(({ method }) => {
     throw new ProblemError('not-found', `There is nothing at this path for ${method}.`);
   });
@@ -63,18 +63,11 @@ export function createApp(options: AppOptions): Express {
   return app;
 }
 
-/** Read-only routes: each path answers GET and HEAD, in both forms, and 405 to every other method. */
-function readOnlyRouter(pages: Record<string, RequestHandler<{ file: string }>>): Router {
-  const router = Router({ caseSensitive: true });
-  for (const [path, handler] of Object.entries(pages)) {
-    router.get(path, handler as RequestHandler);
-    router.all(path, ({ method }, _response, next) => {
-      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
-      next();
-    });
-  }
-  return router;
-}
+/** Answers 405 to what is not GET or HEAD. */
+const refuseOtherMethods: RequestHandler = ({ method }, _response, next) => {
+  if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
+  next();
+};
 
 const exposedHeaders = [
   ...deprecationHeaderNames,
