@@ -4,12 +4,20 @@ import { organizationBase } from '../../redis/keys.ts';
 import { dayName } from '../../lib/days.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
+import { groupBy } from '../../lib/collections/group-by.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
+/** What the ledger knows about a key, whether or not it called on the days that were read. */
+export interface KeySeen extends Awaited<ReturnType<typeof readKey>> {
+  /** null: calls that named no organization, or an unknown one. */
+  organizationId: string | null;
+  series: readonly Series[];
+}
+
 /** When a key was last used, ms. */
-export function lastUse(uses: KeySeen['uses']): number {
+export function lastUse({ uses }: KeySeen): number {
   return Math.max(...Array.from(uses.values(), ({ last }) => last));
 }
 
@@ -24,14 +32,13 @@ const concurrent = 4;
 const keysAtOnce = 100;
 const daysAtOnce = 8;
 
-/** Reads the counts on these days, and all keys that the ledger knows, of one organization or of all. */
+/** Reads all keys that the ledger knows, of one organization or of all, with the counts of their calls on these days. */
 export async function readLedger(
   store: RedisClient,
   prefix: string,
   range: DayRange,
   organizationId?: string,
-) {
-  const series: Series[] = [];
+): Promise<KeySeen[]> {
   const keys: KeySeen[] = [];
   const organizations: [id: string | null, lastCall: number][] = [[organizationId ?? null, range.lastDay]];
   if (organizationId === undefined) {
@@ -40,31 +47,21 @@ export async function readLedger(
   }
   await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-    const own = { store, base, organizationId: id };
-    const called = await readSeries(own, { ...range, lastCall });
-    for (const one of called) series.push(one);
+    const called = groupBy(await readSeries(store, base, { ...range, lastCall }), ({ keyId }) => keyId);
     // After the calls, so that no key is missing that is first used meanwhile.
     const known = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
     // Another program may have removed it from the list.
-    for (const { keyId } of called) known.add(keyId);
+    for (const keyId of called.keys()) known.add(keyId);
     for await (const some of yieldingChunks(known, keysAtOnce)) {
-      keys.push(...(await Promise.all(some.map((keyId) => readKey(own, keyId)))));
+      for (const key of await Promise.all(some.map((keyId) => readKey(store, base, keyId)))) {
+        keys.push({ ...key, organizationId: id, series: called.get(key.keyId) ?? [] });
+      }
     }
   });
-  return { series, keys };
+  return keys;
 }
 
-/** `organizationId` is null for calls that named none, or an unknown one. */
-interface Organization {
-  store: RedisClient;
-  base: string;
-  organizationId: string | null;
-}
-
-/** What the ledger knows about a key, whether or not it called in the range. */
-type KeySeen = Awaited<ReturnType<typeof readKey>>;
-
-async function readKey({ store, base, organizationId }: Organization, keyId: string) {
+async function readKey(store: RedisClient, base: string, keyId: string) {
   const fields = await store.hgetall(usedKeyKey(base, keyId));
   /** Operation → first and last use, ms. */
   const uses = new Map<string, { first: number; last: number }>();
@@ -77,7 +74,7 @@ async function readKey({ store, base, organizationId }: Organization, keyId: str
     if (field.startsWith('l:')) uses.set(name, { first: timeOf(fields[`f:${name}`]) ?? last, last });
     else if (field.startsWith('a:')) agents.set(name, last);
   }
-  return { organizationId, keyId, client: fields['c'], uses, agents };
+  return { keyId, client: fields['c'], uses, agents };
 }
 
 /** A time in ms; undefined also for what no script has written. */
@@ -87,7 +84,8 @@ function timeOf(text: string | undefined): number | undefined {
 
 /** Uses HSCAN, since HGETALL of a busy day would block Redis. There were no calls after the day `lastCall`. */
 async function readSeries(
-  { store, base, organizationId }: Organization,
+  store: RedisClient,
+  base: string,
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
 ): Promise<Series[]> {
   const gather = gathererOf(store);
@@ -101,9 +99,7 @@ async function readSeries(
       const [next, fields] = await store.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;
       for (const [field, calls] of pairsOf(fields)) {
-        const one = getOrInsert(series, field, () =>
-          emptySeries(organizationId, field, lastDay - firstDay + 1),
-        );
+        const one = getOrInsert(series, field, () => emptySeries(field, lastDay - firstDay + 1));
         // Set, not added: a scan may return a field twice.
         one.daily[index] = Number(calls);
       }
@@ -115,14 +111,13 @@ async function readSeries(
 }
 
 /** The calls of one key (or none) by one operation and status class, day by day. */
-export type Series = ReturnType<typeof emptySeries>;
+type Series = ReturnType<typeof emptySeries>;
 
-function emptySeries(organizationId: string | null, field: string, days: number) {
+function emptySeries(field: string, days: number) {
   // A field of a day's hash: <key id>|<operation>|<status class>.
   const status = field.lastIndexOf('|');
   const operation = field.lastIndexOf('|', status - 1);
   return {
-    organizationId,
     keyId: field.slice(0, operation),
     operation: field.slice(operation + 1, status),
     status: field.slice(status + 1),

@@ -2,7 +2,7 @@ import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
-import { lastUse, type Series } from '../ledger/ledger-reader.ts';
+import { lastUse, type KeySeen } from '../ledger/ledger-reader.ts';
 import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
 import { measuredIn, sum, trendOf, type Measured, type Usage } from './usage.ts';
@@ -67,37 +67,37 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
   const { firstDay, lastDay } = usage.query;
   const offset = firstDay - usage.readFrom;
   const byDay = groupBy.includes('day');
-  const namesOf = namer(usage, groupBy);
+  const namesOf = namer(groupBy);
   const groups = new Map<string, GroupTotals>();
   const groupOf = (names: Names, id = JSON.stringify(names), day?: number): GroupTotals =>
     getOrInsert(groups, `${day ?? ''} ${id}`, () => {
       if (byDay && groups.size >= maxRows) throw new ReportTooLargeError();
       return emptyTotals(names, lastDay - usage.readFrom + 1, day);
     });
-  const addCalls = (group: GroupTotals, { keyId, operation }: Series, calls: number): void => {
+  const addCalls = (group: GroupTotals, keyId: string, operation: string, calls: number): void => {
     group[isAttributed(keyId) ? 'attributed' : 'unattributed'] += calls;
     if (calls > 0) group.operations.set(operation, (group.operations.get(operation) ?? 0) + calls);
   };
 
   if (byDay && groupBy.length === 1)
     for (let day = firstDay; day <= lastDay; day += 1) groupOf({}, undefined, day);
-  for await (const series of yieldingItems(usage.series)) {
-    const names = namesOf(series);
+  for await (const { key, keyId, operation, status, daily } of yieldingItems(seriesOf(usage.keys))) {
+    const names = namesOf(key, operation, status);
     const id = JSON.stringify(names);
     if (byDay) {
-      series.daily.subarray(offset).forEach((calls, i) => {
-        if (calls > 0) addCalls(groupOf(names, id, firstDay + i), series, calls);
+      daily.subarray(offset).forEach((calls, i) => {
+        if (calls > 0) addCalls(groupOf(names, id, firstDay + i), keyId, operation, calls);
       });
     } else {
       const group = groupOf(names, id);
-      series.daily.forEach((calls, i) => (group.daily[i] = (group.daily[i] ?? 0) + calls));
-      addCalls(group, series, sum(series.daily.subarray(offset)));
+      daily.forEach((calls, i) => (group.daily[i] = (group.daily[i] ?? 0) + calls));
+      addCalls(group, keyId, operation, sum(daily.subarray(offset)));
     }
   }
   if (!byDay && !groupBy.includes('status')) {
     for await (const key of yieldingItems(usage.keys)) {
       for (const [operation, { first, last }] of key.uses) {
-        const group = groupOf(namesOf({ ...key, operation, status: '' }));
+        const group = groupOf(namesOf(key, operation));
         group.first = Math.min(group.first, first);
         group.last = Math.max(group.last, last);
         if (isAttributed(key.keyId) && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
@@ -113,13 +113,15 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
   return await rowsOf(usage, all, offset);
 }
 
-function namer(usage: Usage, groupBy: readonly Group[]): (series: Omit<Series, 'daily'>) => Names {
-  const idOf = (organizationId: string | null, keyId: string) => `${organizationId ?? ''}\n${keyId}`;
-  const labels = new Map(usage.keys.map((key) => [idOf(key.organizationId, key.keyId), key.client]));
+function* seriesOf(keys: readonly KeySeen[]) {
+  for (const key of keys) for (const series of key.series) yield { key, ...series };
+}
+
+function namer(groupBy: readonly Group[]) {
   const by = new Set(groupBy);
-  return ({ organizationId, keyId, operation, status }) => ({
+  return ({ organizationId, keyId, client }: KeySeen, operation: string, status = ''): Names => ({
     ...((by.has('organization') || by.has('client')) && { organization: organizationId }),
-    ...(by.has('client') && { client: clientName(keyId, labels.get(idOf(organizationId, keyId))) }),
+    ...(by.has('client') && { client: clientName(keyId, client) }),
     ...(by.has('operation') && { operation }),
     ...(by.has('status') && { status }),
   });
@@ -132,9 +134,7 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: numb
   const measuredOn = (day: number): Measured =>
     getOrInsert(ofDays, day, () => measuredIn(usage, rangeOf({ firstDay: day, lastDay: day })));
   const unchecked = usage.keys.filter(({ keyId }) => keyId === uncheckedKey);
-  const lastUnchecked = new Map<unknown, number>(
-    unchecked.map(({ organizationId, uses }) => [organizationId, lastUse(uses)]),
-  );
+  const lastUnchecked = new Map<unknown, number>(unchecked.map((key) => [key.organizationId, lastUse(key)]));
   const rowOf = (group: GroupTotals) => {
     const calls = callsOf(group);
     const { names, day, daily, first, last } = group;

@@ -1,5 +1,4 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { groupBy } from '../../lib/collections/group-by.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
@@ -25,7 +24,7 @@ export async function retireCheck(
 ) {
   const range = { start: now - days * dayMs, end: now };
   const daysTouched = { firstDay: dayOf(range.start), lastDay: dayOf(now) };
-  const { keys, series } = await readLedger(store, prefix, daysTouched, organizationId);
+  const keys = await readLedger(store, prefix, daysTouched, organizationId);
   const callers = keys
     .filter(({ keyId }) => isAttributed(keyId))
     .flatMap(({ organizationId: organization, keyId, client: label, uses }) => {
@@ -35,20 +34,15 @@ export async function retireCheck(
     .filter(({ last }) => last >= range.start)
     .toSorted((a, b) => b.last - a.last)
     .map(({ last, ...caller }) => ({ ...caller, lastSeen: formatInstant(last) }));
-  const claimedBy = (key: string) => {
-    const own = groupBy(
-      series.filter(({ keyId }) => keyId === key),
-      ({ organizationId: organization }) => organization ?? '',
-    );
-    return keys
-      .filter(({ keyId, uses }) => keyId === key && lastUse(uses) >= range.start)
-      .map(({ organizationId: organization, uses }) => ({
-        organization,
+  const claimedBy = (id: string) =>
+    keys
+      .filter((key) => key.keyId === id && lastUse(key) >= range.start)
+      .map((key) => ({
+        organization: key.organizationId,
         /** On the UTC days that the period touches. */
-        calls: own.get(organization ?? '')?.reduce((total, { daily }) => total + sum(daily), 0) ?? 0,
-        lastSeen: formatInstant(lastUse(uses)),
+        calls: key.series.reduce((total, { daily }) => total + sum(daily), 0),
+        lastSeen: formatInstant(lastUse(key)),
       }));
-  };
   const unchecked = claimedBy(uncheckedKey);
   const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];

@@ -20,13 +20,13 @@ export async function readUsage(
 ) {
   const readFrom = Math.min(query.firstDay, query.lastDay - 13);
   const range = { firstDay: readFrom, lastDay: query.lastDay };
-  const content = await readLedger(store, prefix, range, query.organizationId);
+  const keys = await readLedger(store, prefix, range, query.organizationId);
   let oldest = readFrom * dayMs;
-  for (const { uses } of content.keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
+  for (const { uses } of keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
   const gaps = findGaps(await readCoverage(store, prefix, span), span, now);
   return {
-    ...content,
+    keys,
     query,
     /** ms */
     now,

@@ -53,13 +53,14 @@ describe('the usage report', () => {
   test('of very many callers leaves turns to the requests that this process serves', async () => {
     const callers = Array.from({ length: 5000 }, (_, i) => ({ organizationId: 'acme', keyId: `k_${i}` }));
     const query = { firstDay: 20_000, lastDay: 20_029 };
-    const series = callers.map((caller) => {
-      const daily = new Float64Array(30).fill(1);
-      return { ...caller, operation: 'getProfile', status: '2xx', daily };
-    });
     const uses = new Map([['getProfile', { first: 0, last: 1 }]]);
-    const keys = callers.map((caller) => ({ ...caller, client: undefined, uses, agents: new Map() }));
-    const usage = { series, keys, query, now: 20_029 * dayMs, readFrom: query.firstDay, gaps: [] };
+    const keys = callers.map((caller) => {
+      const { keyId } = caller;
+      const daily = new Float64Array(30).fill(1);
+      const series = [{ keyId, operation: 'getProfile', status: '2xx', daily }];
+      return { ...caller, client: undefined, uses, agents: new Map(), series };
+    });
+    const usage = { keys, query, now: 20_029 * dayMs, readFrom: query.firstDay, gaps: [] };
     await countingTurns(async (turnNow) => {
       const made = await reportOf(usage, ['client']);
       expect(made.rows).toHaveLength(5000);
