@@ -26,16 +26,14 @@ export interface LedgerOptions {
   closeMs?: number;
 }
 
-interface NumberedBatch {
-  sequence: number;
-  batch: Batch;
-}
+/** By their numbers, in order. */
+type Batches = Map<number, Batch>;
 
 /** Counts taken from the tally that are not completely in Redis yet. */
 interface Outbox extends Counted {
   until: number;
-  /** By the organization's base, the numbered batches left. Cut once, so that a batch sent again is the same batch. */
-  batches?: Map<string, NumberedBatch[]>;
+  /** By the organization's base, those left. Cut once, so that a batch sent again is the same batch. */
+  batches?: Map<string, Batches>;
 }
 
 /** Organizations written to at once: few, so that requests are served in between. */
@@ -75,25 +73,25 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     return new Map(
       Array.from(byBase, ([base, tallies]) => {
         const batches = cutBatches(tallies.flatMap(([, { keys }]) => [...keys]));
-        return [base, batches.map((batch) => ({ sequence: (sequence += 1), batch }))];
+        return [base, new Map(batches.map((batch) => [(sequence += 1), batch]))];
       }),
     );
   };
 
   /** In the order of their numbers: Redis ignores numbers up to the last one recorded. */
-  const send = async (base: string, batches: NumberedBatch[]): Promise<void> => {
-    for (let first = batches[0]; first !== undefined; first = batches[0]) {
+  const send = async (base: string, batches: Batches): Promise<void> => {
+    for (const [number, batch] of batches) {
       await recordUsage(
         store,
         base,
         instance,
-        first.sequence,
+        number,
         (ledgerDays * dayMs) / 1000,
         tallyLimits.agents,
         // Only now, so that requests are served between the texts of two batches.
-        batchText(first.batch),
+        batchText(batch),
       );
-      batches.shift();
+      batches.delete(number);
       written.add(base);
     }
   };
