@@ -23,8 +23,6 @@ function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
   };
 }
 
-export type PolicyWatch = Awaited<ReturnType<typeof watchPolicy>>;
-
 interface WatchOptions {
   /** openapi.yaml's layer, then the environment's. */
   defaults: readonly PolicyLayer[];
