@@ -1,5 +1,4 @@
 import { settingsFaults } from '../../domain/settings.ts';
-import { createCellReader, objectOf, type Cell, type Columns } from './cells.ts';
 import { shapes, type Entity, type RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
 import { unknownIn, type Fields, type Shape } from './shapes.ts';
@@ -11,15 +10,18 @@ export type Parsed<E extends Entity = Entity> =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads one row of a source as a record of the entity. Absent, null and "" are the same: none. Nested
+ * Reads one row of a source as a record of the entity; the row is used up. Absent, null and "" are the same: none. Nested
  * fields may come as an object, as JSON text, or one by one under dotted names. Unknown fields are refused by name.
  */
 export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E> {
-  const record = (shapes[entity] as Shape<Fields>).read(raw);
-  if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
   const warnings = warningsOfKey(raw['apiKey']);
   if (typeof raw['username'] === 'number') warnings.push(lostZeros);
-  return finishRecord(entity, record, warnings);
+  const record = (shapes[entity] as Shape<Fields>).read(raw);
+  if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
+  const refusal = finish(entity, record, warnings);
+  if (refusal !== undefined) return { ok: false, reason: refusal };
+  const finished = record as unknown as RecordOf[E];
+  return warnings.length === 0 ? { ok: true, record: finished } : { ok: true, record: finished, warnings };
 }
 
 const lostZeros =
@@ -30,27 +32,6 @@ function warningsOfKey(apiKey: unknown): string[] {
   return typeof apiKey === 'string' && /^\s|\s$|\p{Cc}/u.test(apiKey)
     ? ['apiKey has a control character, or white space at an end: no client can send it']
     : [];
-}
-
-/** Reads rows with these columns, as parseRecord reads the objects that they stand for. */
-export function createRowParser<E extends Entity>(
-  entity: E,
-  columns: Columns,
-): (cells: readonly Cell[]) => Parsed<E> {
-  const read = createCellReader(shapes[entity], columns);
-  const apiKey = columns.indexOf('apiKey');
-  return (cells) => {
-    const record = read(cells);
-    if (record instanceof InvalidValue) return parseRecord(entity, objectOf(cells, columns));
-    return finishRecord(entity, record, apiKey === -1 ? [] : warningsOfKey(cells[apiKey]));
-  };
-}
-
-function finishRecord<E extends Entity>(entity: E, record: Fields, warnings: string[]): Parsed<E> {
-  const refusal = finish(entity, record, warnings);
-  if (refusal !== undefined) return { ok: false, reason: refusal };
-  const finished = record as unknown as RecordOf[E];
-  return warnings.length === 0 ? { ok: true, record: finished } : { ok: true, record: finished, warnings };
 }
 
 /** The names that identify a record in issues, if the row has them. */

@@ -19,7 +19,8 @@ export interface Shape<Value = unknown> {
   readonly required: readonly string[];
   /**
    * Reads an object: null, undefined and "" count as absent; the first broken rule refuses the whole object. Only names
-   * the shape knows ever become properties, so `__proto__` is an unknown field like any other.
+   * the shape knows ever become properties, so `__proto__` is an unknown field like any other. May change the object,
+   * which may become what is read.
    */
   readonly read: (raw: Fields) => Value | InvalidValue;
 }
@@ -48,45 +49,34 @@ export function defineShape<Required extends Rules, Optional extends Rules>(
     for (const inner of rule.fields.values()) fields.set(`${key}.${inner.key}`, { ...inner, parent: key });
   }
   const required: readonly string[] = Object.keys(requiredRules);
-  const names = { fields, required };
-  const read = (raw: Fields): Fields | InvalidValue => readWhole(names, raw) ?? readFields(names, raw);
+  const read = (raw: Fields): Fields | InvalidValue => readFields({ fields, required }, raw);
   return { fields, required, read: read as Shape<Values<Required, Optional>>['read'] };
 }
 
-type Names = Pick<Shape, 'fields' | 'required'>;
-
-/** The usual case at half the cost: no field is empty, dotted or invalid, and few are changed by reading. */
-function readWhole({ fields, required }: Names, raw: Fields): Fields | undefined {
+function readFields(
+  { fields, required }: Pick<Shape, 'fields' | 'required'>,
+  raw: Fields,
+): Fields | InvalidValue {
+  // Usually the object itself can become the record, which is far quicker than a copy.
   let record = raw;
-  for (const name in raw) {
-    const value = raw[name];
-    const field = fields.get(name);
-    if (field === undefined || field.parent !== undefined || value == null || value === '') return undefined;
-    const read = field.rule(value);
-    if (read === value) continue;
-    if (read === undefined || read instanceof InvalidValue) return undefined;
-    if (record === raw) record = { ...raw };
-    record[name] = read;
-  }
-  for (const name of required) if (record[name] === undefined) return undefined;
-  return record;
-}
-
-function readFields({ fields, required }: Names, raw: Fields): Fields | InvalidValue {
-  const record: Fields = {};
   let nested: Record<string, Fields> | undefined;
   for (const name in raw) {
     const value = raw[name];
     const field = fields.get(name);
     if (field === undefined) return new InvalidValue(unknownIn({ fields }, name));
-    if (value === null || value === undefined || value === '') continue;
-    if (field.parent !== undefined) {
-      ((nested ??= {})[field.parent] ??= {})[field.key] = value;
-      continue;
+    const isEmpty = value === null || value === undefined || value === '';
+    const { parent } = field;
+    if (!isEmpty && parent === undefined) {
+      const read = field.rule(value);
+      if (read === value && record === raw) continue;
+      if (read instanceof InvalidValue) return within(name, read);
+      if (read !== undefined) {
+        record[name] = read;
+        continue;
+      }
     }
-    const read = field.rule(value);
-    if (read instanceof InvalidValue) return within(name, read);
-    if (read !== undefined) record[name] = read;
+    if (record === raw) record = fieldsBefore(raw, name);
+    if (!isEmpty && parent !== undefined) ((nested ??= {})[parent] ??= {})[field.key] = value;
   }
   for (const name in nested) {
     if (record[name] !== undefined) return new InvalidValue(`${name} is given both whole and by its parts`);
@@ -99,6 +89,16 @@ function readFields({ fields, required }: Names, raw: Fields): Fields | InvalidV
     return Object.keys(record).length === 0 ? nothing : new InvalidValue(`${name} is missing`);
   }
   return record;
+}
+
+/** A copy of the object's fields that come before one of them. */
+function fieldsBefore(raw: Fields, end: string): Fields {
+  const before: Fields = {};
+  for (const name in raw) {
+    if (name === end) break;
+    before[name] = raw[name];
+  }
+  return before;
 }
 
 function within(name: string, { reason }: InvalidValue): InvalidValue {

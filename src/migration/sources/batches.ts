@@ -1,5 +1,4 @@
-import { objectOf, type Cell, type Columns } from '../records/cells.ts';
-import { createRowParser, namesIn, parseRecord, type Parsed } from '../records/parse.ts';
+import { namesIn, parseRecord, type Parsed } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 import type { Fields } from '../records/shapes.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
@@ -16,30 +15,14 @@ const maxBatchBytes = 256 * 1024;
 export const maxRowBytes = 1024 * 1024;
 export const tooLong = 'is longer than 1 MiB';
 
-/** The form in which a source gives its rows. */
-interface RowForm<Raw> {
-  parse: (raw: Raw) => Parsed;
-  toObject: (raw: Raw) => Fields;
-}
-
-/** Rows that are objects. */
-export function objectRows(entity: Entity): RowForm<Fields> {
-  return { parse: (raw) => parseRecord(entity, raw), toObject: (raw) => raw };
-}
-
-/** Rows of cells, one for each column. */
-export function cellRows(entity: Entity, columns: Columns): RowForm<readonly Cell[]> {
-  return { parse: createRowParser(entity, columns), toObject: (cells) => objectOf(cells, columns) };
-}
-
 /** Rows on their way into a batch. */
-export interface BatchBuilder<Raw, Place> {
+export interface BatchBuilder<Place> {
   readonly isFull: boolean;
   /**
    * Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. With
    * a fault it is no record.
    */
-  add: (raw: Raw, bytes: number, place: Place, fault?: string) => void;
+  add: (raw: Fields, bytes: number, place: Place, fault?: string) => void;
   /** Adds a row that cannot be read at all. */
   refuse: (reason: string, place: Place) => void;
   /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
@@ -47,11 +30,11 @@ export interface BatchBuilder<Raw, Place> {
 }
 
 /** Builds batches bounded by count and by bytes; `describe` puts a row's place in the source into words. */
-export function createBatchBuilder<Raw, Place>(
-  { parse, toObject }: RowForm<Raw>,
+export function createBatchBuilder<Place>(
+  entity: Entity,
   { size = defaultBatchSize, organizationId }: ReadOptions,
   describe: (place: Place) => string,
-): BatchBuilder<Raw, Place> {
+): BatchBuilder<Place> {
   let rows: Row[] = [];
   let places: Place[] = [];
   let width = 0;
@@ -60,10 +43,12 @@ export function createBatchBuilder<Raw, Place>(
       return rows.length >= size || width >= maxBatchBytes;
     },
     add: (raw, bytes, place, fault) => {
-      if (organizationId !== undefined && !belongsTo(organizationId, toObject(raw))) return;
+      if (organizationId !== undefined && !belongsTo(organizationId, raw)) return;
       const parsed =
-        fault === undefined ? withinLimit(parse(raw), bytes) : { ok: false as const, reason: fault };
-      rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(toObject(raw)) });
+        fault === undefined
+          ? withinLimit(parseRecord(entity, raw), bytes)
+          : { ok: false as const, reason: fault };
+      rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(raw) });
       places.push(place);
       width += bytes;
     },

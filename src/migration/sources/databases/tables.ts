@@ -1,9 +1,9 @@
 import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../analysis/seen.ts';
-import { widthOf, type Cell, type Columns } from '../../records/cells.ts';
+import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
 import { isNested } from '../../records/parse.ts';
 import type { Entity } from '../../records/records.ts';
-import { cellRows, createBatchBuilder } from '../batches.ts';
+import { createBatchBuilder } from '../batches.ts';
 import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
 import { createSource, SourceError } from '../source.ts';
@@ -64,7 +64,7 @@ async function openTable(
     mapping.fields,
   );
   checkTypes(columns, fields, inQuery);
-  const form = cellRows(entity, fields);
+  const readRow = createRowReader(fields);
   const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));
   const apiKey = fields.indexOf('apiKey');
   const updated = columns[fields.indexOf('updatedAt')];
@@ -119,7 +119,7 @@ async function openTable(
     const total = await database.estimate(part, inQuery);
     const seen = createSeen();
     let mayRepeat = false;
-    const batch = createBatchBuilder(form, options, (row: Key) => `${entity} row ${show(row)}`);
+    const batch = createBatchBuilder(entity, options, (row: Key) => `${entity} row ${show(row)}`);
     let read = 0;
     for await (const page of stream(part)) {
       for (const cells of page) {
@@ -127,7 +127,7 @@ async function openTable(
         const row = keyOf(cells);
         if (seen.add('', row.length === 1 ? (row[0] ?? '') : JSON.stringify(row))) mayRepeat = true;
         read += 1;
-        batch.add(cells, widthOf(cells), row, fault);
+        batch.add(readRow(cells), widthOf(cells), row, fault);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { widthOf, type Columns } from '../../records/cells.ts';
+import { createRowReader, widthOf, type Columns } from '../../records/cells.ts';
 import { fieldNames, requiredFields } from '../../records/parse.ts';
-import { cellRows, createBatchBuilder, maxRowBytes } from '../batches.ts';
+import { createBatchBuilder, maxRowBytes } from '../batches.ts';
 import { columnsOf } from '../columns.ts';
 import { SourceError } from '../source.ts';
 import type { ReadRows } from '../source.ts';
@@ -29,10 +29,10 @@ export async function openCsv(
 ): Promise<ReadRows> {
   const delimiter = await findDelimiter(file);
   const columns = await readColumns(file, parseFile(file, delimiter).parsed, fields);
+  const readRow = createRowReader(columns);
   return async function* (options) {
     const { parsed, progress } = parseFile(file, delimiter);
-    const form = cellRows(file.entity, columns);
-    const batch = createBatchBuilder(form, options, (line: number) => `${file.name}:${line}`);
+    const batch = createBatchBuilder(file.entity, options, (line: number) => `${file.name}:${line}`);
     let isHeader = true;
     for await (const next of parsed) {
       if (next.error !== undefined) {
@@ -43,7 +43,7 @@ export async function openCsv(
         const { info, record } = next;
         const cells = decodeCells(record, columns);
         if (typeof cells === 'string') batch.refuse(cells, info.lines);
-        else batch.add(cells, widthOf(record), info.lines);
+        else batch.add(readRow(cells), widthOf(record), info.lines);
       }
       if (batch.isFull) yield batch.cut(progress());
     }

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isFields, type Fields } from '../../records/shapes.ts';
-import { createBatchBuilder, maxRowBytes, objectRows, tooLong } from '../batches.ts';
+import { createBatchBuilder, maxRowBytes, tooLong } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
 import { openFile } from './file.ts';
@@ -22,11 +22,7 @@ export async function* readNdjson(
 ): AsyncGenerator<Batch> {
   const projection = pointers && createProjection(pointers);
   const { chunks, progress } = openFile(file);
-  const batch = createBatchBuilder(
-    objectRows(file.entity),
-    options,
-    (number: number) => `${file.name}:${number}`,
-  );
+  const batch = createBatchBuilder(file.entity, options, (number: number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
     for (const { raw, bytes = 0, fault } of block === hugeLine ? [hugeRow] : readLines(block)) {
