@@ -29,12 +29,6 @@ export interface Seen {
 export function createSeen(): Seen {
   const filters: Uint32Array[] = [];
   let room = 0;
-  // Most keys follow one of the same namespace.
-  let begun = beginDigest('');
-  const digest = (namespace: string, key: string): void => {
-    if (namespace !== begun.namespace) begun = beginDigest(namespace);
-    finishDigest(begun, key);
-  };
   return {
     add: (namespace, key) => {
       if (room === 0) {
@@ -80,18 +74,12 @@ function visit(words: Uint32Array, isAdded: boolean): boolean {
 /** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */
 let [low, high] = [0, 0];
 
-/** The digest of a namespace, to be finished with each of its keys. */
-function beginDigest(namespace: string): { namespace: string; low: number; high: number } {
+function digest(namespace: string, key: string): void {
   [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
   mix(namespace);
   // No text contains this code, so it separates one text from the next.
   low = Math.imul(low ^ 0x1ffff, 2654435761);
   high = Math.imul(high ^ 0x1ffff, 1597334677);
-  return { namespace, low, high };
-}
-
-function finishDigest(begun: ReturnType<typeof beginDigest>, key: string): void {
-  ({ low, high } = begun);
   mix(key);
   const [one, two] = [low, high];
   low = Math.imul(one ^ (one >>> 16), 2246822507) ^ Math.imul(two ^ (two >>> 13), 3266489909);
