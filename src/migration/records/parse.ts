@@ -1,7 +1,7 @@
 import { settingsFaults } from '../../domain/settings.ts';
 import { shapes, type Entity, type RecordOf } from './records.ts';
 import { organizationSettings } from './stored.ts';
-import { unknownIn, type Fields, type Shape } from './shapes.ts';
+import type { Fields, Shape } from './shapes.ts';
 import { id, InvalidValue, secondsEnd } from './values.ts';
 
 /** A record in its stored form, or why the row is invalid. Neither ever holds an API key's plain text. */
@@ -51,16 +51,6 @@ export function namesIn(raw: Fields): RecordNames {
   return names;
 }
 
-/** Every name under which a source may give a field of the entity, the dotted ones included. */
-export function fieldNames(entity: Entity): readonly string[] {
-  return [...shapes[entity].fields.keys()];
-}
-
-/** Whether a field is an object. */
-export function isNested(entity: Entity, field: string): boolean {
-  return shapes[entity].fields.get(field)?.shape !== undefined;
-}
-
 /** The fields without which no row of the entity can be a record; of the names in one group, one is enough. */
 export function requiredFields(entity: Entity): readonly (readonly string[])[] {
   const groups: string[][] = shapes[entity].required.map((field) => [field]);
@@ -72,11 +62,6 @@ export function requiredFields(entity: Entity): readonly (readonly string[])[] {
 export function missingField(entity: Entity, names: readonly string[]): string | undefined {
   const missing = requiredFields(entity).find((group) => !group.some((field) => names.includes(field)));
   return missing?.join(' or ');
-}
-
-/** Describes a field that the entity does not have, with the one that was probably meant. */
-export function unknownField(entity: Entity, field: string): string {
-  return unknownIn(shapes[entity], field);
 }
 
 /** The rules that bind several fields together; gives the reason of a refusal. */

@@ -1,6 +1,7 @@
 import type { Columns } from '../records/cells.ts';
-import { fieldNames, missingField, unknownField } from '../records/parse.ts';
-import type { Entity } from '../records/records.ts';
+import { missingField } from '../records/parse.ts';
+import { shapes, type Entity } from '../records/records.ts';
+import { unknownIn } from '../records/shapes.ts';
 import { SourceError } from './source.ts';
 
 export interface ColumnNames {
@@ -30,12 +31,12 @@ function columnsByName({ entity, names, what, where, others = [], lowersNames }:
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined)
     throw new SourceError(`${where}: ${what} has the column ${JSON.stringify(twice)} twice`);
-  const known = new Set(fieldNames(entity));
+  const { fields: known } = shapes[entity];
   for (const name of names) {
     if (known.has(name) || others.includes(name)) continue;
-    const isLowered = [...known].some((field) => field.toLowerCase() === name);
+    const isLowered = [...known.keys()].some((field) => field.toLowerCase() === name);
     const remedy = isLowered && lowersNames === true ? lowersHint : '';
-    throw new SourceError(`${where}: ${what} has an ${unknownField(entity, name)}${remedy}`);
+    throw new SourceError(`${where}: ${what} has an ${unknownIn(shapes[entity], name)}${remedy}`);
   }
   const missing = missingField(entity, names);
   if (missing !== undefined) throw new SourceError(`${where}: ${what} has no column ${missing}`);

@@ -1,10 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
-import { fieldNames, missingField, unknownField } from '../records/parse.ts';
-import { entityNames, isEntity } from '../records/records.ts';
-import type { Entity } from '../records/records.ts';
-import { isFields } from '../records/shapes.ts';
+import { missingField } from '../records/parse.ts';
+import { entityNames, isEntity, shapes, type Entity } from '../records/records.ts';
+import { isFields, unknownIn } from '../records/shapes.ts';
 import { SourceError } from './source.ts';
 
 /** How one entity is read: databases need query and key; fields maps record fields to columns or JSON pointers. */
@@ -88,10 +87,9 @@ function isKey(columns: unknown): columns is readonly string[] {
 
 function readFields(entity: Entity, where: string, given: unknown, fail: Fail): ReadonlyMap<string, string> {
   if (!isFields(given)) return fail(where, 'must map record fields to columns or JSON pointers');
-  const known = new Set(fieldNames(entity));
   const fields = new Map<string, string>();
   for (const [field, place] of Object.entries(given)) {
-    if (!known.has(field)) return fail(where, `names an ${unknownField(entity, field)}`);
+    if (!shapes[entity].fields.has(field)) return fail(where, `names an ${unknownIn(shapes[entity], field)}`);
     if (typeof place !== 'string' || place === '')
       return fail(`${where}.${field}`, 'must be a column name or a JSON pointer');
     const [parent = field] = field.split('.');

@@ -2,13 +2,8 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createRowReader, type Cell, type Columns } from '../../../src/migration/records/cells.ts';
-import {
-  fieldNames,
-  parseRecord,
-  requiredFields,
-  type Parsed,
-} from '../../../src/migration/records/parse.ts';
-import { entityNames, type Entity } from '../../../src/migration/records/records.ts';
+import { parseRecord, requiredFields, type Parsed } from '../../../src/migration/records/parse.ts';
+import { entityNames, shapes, type Entity } from '../../../src/migration/records/records.ts';
 
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex');
 const wallet = `0x${'aB'.repeat(20)}`;
@@ -80,7 +75,7 @@ describe('a profile', () => {
   });
 
   test.each([null, undefined, ''])('treats %p as an absent field', (none) => {
-    const fields = Object.fromEntries(fieldNames('profiles').map((field) => [field, none]));
+    const fields = Object.fromEntries([...shapes.profiles.fields.keys()].map((field) => [field, none]));
     expect(profile({ ...fields, organizationId: 'acme', userId: 'u1' })).toStrictEqual({
       organizationId: 'acme',
       userId: 'u1',
@@ -496,7 +491,7 @@ function cellOf(field = ''): fc.Arbitrary<string | null> {
 
 test.each(entityNames)('a row of cells of %s is read as the object that it stands for', (entity) => {
   const rows = fc
-    .shuffledSubarray([...fieldNames(entity), undefined])
+    .shuffledSubarray([...shapes[entity].fields.keys(), undefined])
     .chain((columns) => fc.tuple(fc.constant(columns), fc.array(fc.tuple(...columns.map(cellOf)))));
   let records = 0;
   fc.assert(

@@ -1,8 +1,7 @@
 import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
-import { isNested } from '../../records/parse.ts';
-import type { Entity } from '../../records/records.ts';
+import { shapes, type Entity } from '../../records/records.ts';
 import { createBatchBuilder } from '../batches.ts';
 import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
@@ -96,7 +95,11 @@ async function openTable(
       if (json == null) continue;
       cells[index] = jsonText(json);
       const field = fields[index];
-      if (field !== undefined && !isNested(entity, field) && /^\s*[[{]/.test(json))
+      if (
+        field !== undefined &&
+        shapes[entity].fields.get(field)?.shape === undefined &&
+        /^\s*[[{]/.test(json)
+      )
         fault = `${field} is a JSON object or array, not text`;
     }
     return fault;

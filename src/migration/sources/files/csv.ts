@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { createRowReader, widthOf, type Columns } from '../../records/cells.ts';
-import { fieldNames, requiredFields } from '../../records/parse.ts';
+import { requiredFields } from '../../records/parse.ts';
+import { shapes } from '../../records/records.ts';
 import { createBatchBuilder, maxRowBytes } from '../batches.ts';
 import { columnsOf } from '../columns.ts';
 import { SourceError } from '../source.ts';
@@ -60,7 +61,7 @@ async function readColumns(
     if (next.error !== undefined) throw new SourceError(`${where}: the first line ${next.error}`);
     const names = next.record.map((cell) => decode(cell) ?? '');
     // A first line without a single field name is data, perhaps with an API key in it: it must not be quoted.
-    if (fields === undefined && !names.some((name) => fieldNames(entity).includes(name.trim()))) {
+    if (fields === undefined && !names.some((name) => shapes[entity].fields.has(name.trim()))) {
       const example = requiredFields(entity).map(([field]) => field);
       throw new SourceError(`${where}: the first line must name the columns, such as ${example.join(',')}`);
     }
