@@ -12,13 +12,11 @@ import { openFile } from './file.ts';
 import type { DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
-type Parsed =
-  | {
-      readonly info: { readonly lines: number };
-      readonly record: readonly string[];
-      readonly error?: undefined;
-    }
-  | { readonly info: { readonly lines: number }; readonly error: string };
+interface Parsed {
+  readonly info: { readonly lines: number };
+  readonly record: readonly string[];
+  readonly error?: string;
+}
 
 /**
  * Opens a CSV file, whose first line names the columns: each gives the record field of its name, or the one that
@@ -35,17 +33,11 @@ export async function openCsv(
     const { parsed, progress } = parseFile(file, delimiter);
     const batch = createBatchBuilder(file.entity, options, (line: number) => `${file.name}:${line}`);
     let isHeader = true;
-    for await (const next of parsed) {
-      if (next.error !== undefined) {
-        batch.refuse(next.error, next.info.lines);
-      } else if (isHeader) {
-        isHeader = false;
-      } else {
-        const { info, record } = next;
-        const cells = decodeCells(record, columns);
-        if (typeof cells === 'string') batch.refuse(cells, info.lines);
-        else batch.add(readRow(cells), widthOf(record), info.lines);
-      }
+    for await (const { info, record, error } of parsed) {
+      const cells = error ?? (isHeader ? undefined : decodeCells(record, columns));
+      if (typeof cells === 'string') batch.refuse(cells, info.lines);
+      else if (cells !== undefined) batch.add(readRow(cells), widthOf(record), info.lines);
+      isHeader = false;
       if (batch.isFull) yield batch.cut(progress());
     }
     yield batch.cut(1);
@@ -120,7 +112,7 @@ function parseFile(
       // After any other fault it is unknown where the next row begins: continuing would lose or invent rows.
       if (fault.code !== 'INVALID_OPENING_QUOTE') throw fault;
       const lines = lineOf(fault);
-      const row: Parsed = { info: { lines }, error: 'has a quote inside an unquoted cell' };
+      const row: Parsed = { info: { lines }, record: [], error: 'has a quote inside an unquoted cell' };
       // A row may have several.
       if (lines !== faultyLine) parser.push(row);
       faultyLine = lines;

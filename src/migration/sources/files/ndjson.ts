@@ -25,25 +25,20 @@ export async function* readNdjson(
   const batch = createBatchBuilder(file.entity, options, (number: number) => `${file.name}:${number}`);
   let line = 0;
   for await (const block of wholeLines(chunks, maxRowBytes)) {
-    for (const { raw, bytes = 0, fault } of block === hugeLine ? [hugeRow] : readLines(block)) {
+    for (const { found, bytes } of block === hugeLine ? [hugeRow] : readLines(block)) {
       line += 1;
-      if (fault !== undefined) batch.refuse(fault, line);
-      else if (raw !== undefined) batch.add(projection?.project(raw) ?? raw, bytes, line);
+      if (typeof found === 'string') batch.refuse(found, line);
+      else if (found !== undefined) batch.add(projection?.project(found) ?? found, bytes, line);
       if (batch.isFull) yield batch.cut(progress());
     }
   }
   yield { ...batch.cut(1), warnings: projection?.warnings() };
 }
 
-/** An object, or why there is none; neither for an empty line. */
-interface Line {
-  readonly raw?: Fields;
-  readonly bytes?: number;
-  readonly fault?: string;
-}
+/** An object, or why there is none; undefined for an empty line. */
+type Found = Fields | string | undefined;
 
-const empty: Line = {};
-const hugeRow: Line = { fault: tooLong };
+const hugeRow = { found: tooLong, bytes: 0 };
 
 const beyondAscii = /[\x80-\xff]/;
 
@@ -51,42 +46,42 @@ const beyondAscii = /[\x80-\xff]/;
  * Decoding a whole block as Latin-1, where a character is a byte, and slicing its text costs a fraction of decoding
  * line by line; only lines that are not ASCII are decoded by themselves.
  */
-function* readLines(block: Buffer): Generator<Line> {
+function* readLines(block: Buffer): Generator<{ found: Found; bytes: number }> {
   const ascii = isAscii(block);
   const text = block.toString('latin1');
   for (let from = 0; from < text.length;) {
-    const found = text.indexOf('\n', from);
-    const isOpen = found === -1;
-    const to = isOpen ? text.length : found;
+    const end = text.indexOf('\n', from);
+    const isOpen = end === -1;
+    const to = isOpen ? text.length : end;
     const line = text.slice(from, to);
     const bytes = to - from;
     if (bytes > maxRowBytes) yield hugeRow;
-    else if (ascii || !beyondAscii.test(line)) yield readLine(line, bytes, isOpen);
-    else yield readUnicodeLine(block.subarray(from, to), isOpen);
+    else if (ascii || !beyondAscii.test(line)) yield { found: readLine(line, isOpen), bytes };
+    else yield { found: readUnicodeLine(block.subarray(from, to), isOpen), bytes };
     from = to + 1;
   }
 }
 
-function readUnicodeLine(bytes: Buffer, open: boolean): Line {
-  if (!isUtf8(bytes)) return { fault: open ? cutShort : 'is not valid UTF-8' };
-  return readLine(bytes.toString('utf8'), bytes.length, open);
+function readUnicodeLine(bytes: Buffer, open: boolean): Found {
+  if (isUtf8(bytes)) return readLine(bytes.toString('utf8'), open);
+  return open ? cutShort : 'is not valid UTF-8';
 }
 
 /** An open line has no line feed and may be half-written. */
-function readLine(json: string, bytes: number, open: boolean): Line {
+function readLine(json: string, open: boolean): Found {
   const usual = json.charCodeAt(0) === openingBrace;
-  if (!usual && json.trim() === '') return empty;
+  if (!usual && json.trim() === '') return undefined;
   try {
     const raw: unknown = JSON.parse(json);
-    if (Array.isArray(raw)) return { fault: `is a JSON array: ${oneObjectPerLine} .[]` };
-    return isFields(raw) ? { raw, bytes } : { fault: 'is not a JSON object' };
+    if (Array.isArray(raw)) return `is a JSON array: ${oneObjectPerLine} .[]`;
+    return isFields(raw) ? raw : 'is not a JSON object';
   } catch (error) {
-    if (open) return { fault: cutShort };
+    if (open) return cutShort;
     const begun = /^\s*(\[|\{(?=\s*$))/.exec(json)?.[1];
     if (begun !== undefined)
-      return { fault: `begins a value of several lines: ${oneObjectPerLine} ${begun === '[' ? '.[]' : '.'}` };
-    if (json.includes('\0')) return { fault: 'is not valid JSON: it holds NUL bytes' };
-    return { fault: `is not valid JSON${placeOf(error)}` };
+      return `begins a value of several lines: ${oneObjectPerLine} ${begun === '[' ? '.[]' : '.'}`;
+    if (json.includes('\0')) return 'is not valid JSON: it holds NUL bytes';
+    return `is not valid JSON${placeOf(error)}`;
   }
 }
 
