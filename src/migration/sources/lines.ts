@@ -13,30 +13,21 @@ export async function* wholeLines(
 ): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   let length = 0;
-  let isHuge = false;
   for await (const chunk of chunks) {
-    let start = 0;
     const end = chunk.lastIndexOf(lineFeed) + 1;
     if (end > 0) {
-      if (isHuge) {
-        yield hugeLine;
-        rest = [];
-        start = chunk.indexOf(lineFeed) + 1;
-      }
-      const bytes = chunk.subarray(start, end);
+      const isHuge = length > maxBytes;
+      if (isHuge) yield hugeLine;
+      const bytes = chunk.subarray(isHuge ? chunk.indexOf(lineFeed) + 1 : 0, end);
       if (bytes.length > 0) yield rest.length === 0 ? bytes : Buffer.concat([...rest, bytes]);
       rest = [];
       length = 0;
-      isHuge = false;
     }
-    if (end < chunk.length) {
-      rest.push(chunk.subarray(end));
-      length += chunk.length - end;
-    }
-    if (length <= maxBytes) continue;
-    isHuge = true;
-    rest = [];
+    const begun = chunk.subarray(end);
+    length += begun.length;
+    if (length > maxBytes) rest = [];
+    else if (begun.length > 0) rest.push(begun);
   }
-  if (isHuge) yield hugeLine;
+  if (length > maxBytes) yield hugeLine;
   else if (length > 0) yield Buffer.concat(rest);
 }
