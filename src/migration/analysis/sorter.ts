@@ -15,7 +15,6 @@ type LineList = ReturnType<typeof createLineList>;
 export function createSorter(workspace: Workspace, limit = memoryLimit) {
   let lines: string[] = [];
   let length = 0;
-  let isSorted = false;
   const runs: LineList[] = [];
 
   const spill = (): void => {
@@ -27,17 +26,12 @@ export function createSorter(workspace: Workspace, limit = memoryLimit) {
   return {
     add: (line: string): void => {
       lines.push(line);
-      isSorted = false;
       length += line.length + 16;
       if (length > limit) spill();
     },
     /** All lines in code-unit order; can be called again. Nothing may be added while they are read. */
     sorted: (): Iterable<string> => {
-      if (runs.length === 0) {
-        if (!isSorted) lines.sort();
-        isSorted = true;
-        return lines;
-      }
+      if (runs.length === 0) return lines.sort();
       if (lines.length > 0) spill();
       while (runs.length > mergeWidth) {
         runs.push(listOf(workspace, merge(runs.splice(0, mergeWidth))));
