@@ -16,14 +16,14 @@ export type StoredPicture = { kind: 'stored'; file: string } | Exclude<DecodedPi
 
 export type Pictures = ReturnType<typeof createPictures>;
 
-export function createPictures(store: RedisClient, media: MediaStore, log: Log) {
-  /** Removes a file that no profile refers to. A failure is logged, and the file left to the sweep. */
+export function createPictures(store: RedisClient, media: MediaStore, log?: Log) {
+  /** Removes a file that no profile refers to. After a failure, which is logged, it is left to the sweep. */
   const discard = async (base: string, file: string): Promise<void> => {
     try {
       await media.remove(file);
       await untrack(store, base, file);
     } catch (error) {
-      log.warn('a picture file could not be removed and is left to the sweep', {
+      log?.warn('a picture file could not be removed and is left to the sweep', {
         file,
         reason: String(error),
       });
@@ -58,7 +58,7 @@ export async function trackPending(
   await store.zadd(unreferencedPicturesKey(base), at, file);
 }
 
-export async function untrack(store: RedisClient, base: string, file: string): Promise<void> {
+async function untrack(store: RedisClient, base: string, file: string): Promise<void> {
   await store.zrem(unreferencedPicturesKey(base), file);
 }
 

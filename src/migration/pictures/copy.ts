@@ -1,10 +1,9 @@
 import { pendingGraceMs } from '../../domain/profile.ts';
-import { newPictureName, type MediaStore } from '../../media/store.ts';
-import { decodePicture, type DecodedPicture } from '../../media/picture.ts';
+import type { MediaStore } from '../../media/store.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { storeTime } from '../../redis/connection/client.ts';
-import { trackPending, untrack } from '../../media/lifecycle.ts';
+import { createPictures } from '../../media/lifecycle.ts';
 import type { Scope } from '../sources/scope.ts';
 import type { Batch } from '../sources/source.ts';
 import type { MigrationContext } from '../engine/context.ts';
@@ -107,26 +106,19 @@ async function replaceUrl(
   const { base } = await organizations.find(organizationId);
   const bytes =
     folder === undefined ? await fetchPicture(url, { allowPrivate, signal }) : await readPicture(url, folder);
-  const picture = await decode(bytes);
+  const pictures = createPictures(store, media);
+  const at = await storeTime(store);
+  let picture = await pictures.store(base, bytes, at);
+  // The decoder rejects what has waited too long; a migration can wait longer than a request.
+  for (let again = 20; picture.kind === 'busy' && again > 0; again -= 1)
+    picture = await pictures.store(base, bytes, at);
   if (picture.kind === 'unsupported') throw new PictureFault('is not a JPEG, PNG, WebP or GIF by its bytes');
   if (picture.kind === 'invalid') throw new PictureFault(picture.reason);
   if (picture.kind === 'busy') throw new PictureFault('could not be decoded in time');
-
-  const file = newPictureName(picture.extension);
-  await trackPending(store, base, file, await storeTime(store));
-  await media.save(file, picture.bytes);
+  const { file } = picture;
   const outcome = await migratePicture(store, base, epoch, '', claim, userId, url, file, pendingGraceMs);
   if (outcome === 'put') return true;
-  await media.remove(file);
-  await untrack(store, base, file);
+  await pictures.discard(base, file);
   if (outcome === 'lapsed') throw new PictureFault('took too long to store');
   return false;
-}
-
-/** The decoder rejects what has waited too long; a migration can wait longer than a request. */
-async function decode(bytes: Buffer): Promise<DecodedPicture> {
-  for (let attempts = 20; ; attempts -= 1) {
-    const picture = await decodePicture(bytes);
-    if (picture.kind !== 'busy' || attempts === 0) return picture;
-  }
 }
