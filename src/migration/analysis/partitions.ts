@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { createLineList } from './line-list.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -6,10 +7,7 @@ export const partitionCount = 256;
 
 /** The partition for lines about a key. */
 export function partitionFor(key: string): number {
-  let hash = 0;
-  for (let at = 0, { length } = key; at < length; at += 1)
-    hash = Math.imul(hash ^ String.prototype.charCodeAt.call(key, at), 0x01000193);
-  return (hash ^ (hash >>> 15)) & (partitionCount - 1);
+  return crc32(key) % partitionCount;
 }
 
 /** Lines by partition, in memory or on disk. */
