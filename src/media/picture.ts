@@ -107,8 +107,7 @@ export interface DecodingLimits {
 }
 
 /** A decodePicture with limits of its own. */
-export function createPictureDecoder(limits: DecodingLimits): (bytes: Buffer) => Promise<DecodedPicture> {
-  const { concurrency, maxWaiting, maxWaitMs } = limits;
+export function createPictureDecoder({ concurrency, maxWaiting, maxWaitMs }: DecodingLimits) {
   const waiting: ((isFree: boolean) => void)[] = [];
   let running = 0;
 
@@ -139,7 +138,7 @@ export function createPictureDecoder(limits: DecodingLimits): (bytes: Buffer) =>
     else next(true);
   }
 
-  return async (bytes) => {
+  return async (bytes: Buffer): Promise<DecodedPicture> => {
     const extension = extensionByBytes(bytes);
     if (extension === undefined) return { kind: 'unsupported' };
     if (!(await enter())) return { kind: 'busy' };

@@ -15,22 +15,18 @@ const seed = randomInt(2 ** 31);
  * Remembers any number of keys in 41 MiB at most (Bloom filters): a key that was added is always recognized; one that
  * was not is taken for seen about once in ten million keys, and more often beyond some millions.
  */
-export interface Seen {
-  /** Adds a key; whether it may have been added before. */
-  add: (namespace: string, key: string) => boolean;
-  has: (namespace: string, key: string) => boolean;
-  readonly isEmpty: boolean;
-}
+export type Seen = ReturnType<typeof createSeen>;
 
 /**
  * Nothing seen yet; the memory is taken as keys are added. Not the filter of a library: the quickest one, bloomfilter
  * 1.1, takes three times as long for a key, and a row of a database has two.
  */
-export function createSeen(): Seen {
+export function createSeen() {
   const filters: Uint32Array[] = [];
   let room = 0;
   return {
-    add: (namespace, key) => {
+    /** Adds a key; whether it may have been added before. */
+    add: (namespace: string, key: string): boolean => {
       if (room === 0) {
         const size = sizes[filters.length] ?? 0;
         filters.push(new Uint32Array(size));
@@ -42,12 +38,12 @@ export function createSeen(): Seen {
       room -= 1;
       return false;
     },
-    has: (namespace, key) => {
+    has: (namespace: string, key: string): boolean => {
       digest(namespace, key);
       for (const words of filters) if (visit(words, false)) return true;
       return false;
     },
-    get isEmpty() {
+    get isEmpty(): boolean {
       return filters.length === 0;
     },
   };

@@ -15,34 +15,24 @@ const maxBatchBytes = 256 * 1024;
 export const maxRowBytes = 1024 * 1024;
 export const tooLong = 'is longer than 1 MiB';
 
-/** Rows on their way into a batch. */
-export interface BatchBuilder<Place> {
-  readonly isFull: boolean;
-  /**
-   * Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width. With
-   * a fault it is no record.
-   */
-  add: (raw: Fields, bytes: number, place: Place, fault?: string) => void;
-  /** Adds a row that cannot be read at all. */
-  refuse: (reason: string, place: Place) => void;
-  /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, from 0 to 1. */
-  cut: (progress: number) => Batch;
-}
-
 /** Builds batches bounded by count and by bytes; `describe` puts a row's place in the source into words. */
 export function createBatchBuilder<Place>(
   entity: Entity,
   { size = defaultBatchSize, organizationId }: ReadOptions,
   describe: (place: Place) => string,
-): BatchBuilder<Place> {
+) {
   let rows: Row[] = [];
   let places: Place[] = [];
   let width = 0;
   return {
-    get isFull() {
+    get isFull(): boolean {
       return rows.length >= size || width >= maxBatchBytes;
     },
-    add: (raw, bytes, place, fault) => {
+    /**
+     * Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width.
+     * With a fault it is no record.
+     */
+    add: (raw: Fields, bytes: number, place: Place, fault?: string): void => {
       if (organizationId !== undefined && !belongsTo(organizationId, raw)) return;
       const parsed =
         fault === undefined
@@ -52,11 +42,13 @@ export function createBatchBuilder<Place>(
       places.push(place);
       width += bytes;
     },
-    refuse: (reason, place) => {
+    /** Adds a row that cannot be read at all. */
+    refuse: (reason: string, place: Place): void => {
       rows.push({ ok: false, reason });
       places.push(place);
     },
-    cut: (progress) => {
+    /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, 0 to 1. */
+    cut: (progress: number): Batch => {
       const batch: Batch = { rows, places, describe: describe as Batch['describe'], progress };
       rows = [];
       places = [];

@@ -66,7 +66,7 @@ export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Pro
   const { connection, settledUntil } = await connect(address, signal);
   /** Whether the server has yet to send what was asked for. */
   let isBusy = false;
-  const run = async (sql: string, where: string): Promise<{ rows: Bytes[]; fields: FieldPacket[] }> => {
+  const run = async (sql: string, where: string) => {
     isBusy = true;
     try {
       // No values are given apart from the text, so a ? of the operator's query stays what it is.
@@ -78,11 +78,7 @@ export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Pro
       isBusy = false;
     }
   };
-  const stream = async function* (
-    sql: string,
-    where: string,
-    columns: readonly MysqlColumn[],
-  ): AsyncGenerator<Cell[][]> {
+  const stream = async function* (sql: string, where: string, columns: readonly MysqlColumn[]) {
     isBusy = true;
     const rows = connection
       .query({ sql, rowsAsArray: true, typeCast: false })
@@ -149,10 +145,7 @@ function disconnect(connection: Connection): void {
   (connection as { stream?: Socket }).stream?.destroy();
 }
 
-async function connect(
-  address: DatabaseUrl,
-  signal: AbortSignal | undefined,
-): Promise<{ connection: Connection; settledUntil: number }> {
+async function connect(address: DatabaseUrl, signal: AbortSignal | undefined) {
   const { url } = address;
   const socketPath = url.searchParams.get('socketPath');
   const ssl = encryptionOf(url);

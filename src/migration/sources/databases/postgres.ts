@@ -102,11 +102,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     signal?.removeEventListener('abort', disconnect);
   }
 
-  const stream = async function* (
-    select: string,
-    where: string,
-    columns: readonly PostgresColumn[],
-  ): AsyncGenerator<Cell[][]> {
+  const stream = async function* (select: string, where: string, columns: readonly PostgresColumn[]) {
     const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
     let isWhole = false;
     try {

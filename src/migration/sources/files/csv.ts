@@ -91,10 +91,7 @@ function decodeCells(cells: readonly string[], columns: Columns): string[] | str
 }
 
 /** Parses the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
-function parseFile(
-  file: DataFile,
-  delimiter: string,
-): { parsed: AsyncIterable<Parsed>; progress: () => number } {
+function parseFile(file: DataFile, delimiter: string) {
   const { chunks, progress } = openFile(file);
   let faultyLine = 0;
   const parser = parse({

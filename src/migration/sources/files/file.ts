@@ -39,10 +39,7 @@ export async function lookAt(file: NamedFile): Promise<DataFile> {
  * The file's uncompressed bytes, without a byte order mark unless it `keepsMark`; `progress` says what share of the file
  * is read.
  */
-export function openFile(
-  file: DataFile,
-  { keepsMark = false } = {},
-): { chunks: AsyncIterable<Buffer>; progress: () => number } {
+export function openFile(file: DataFile, { keepsMark = false } = {}) {
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
   const progress = (): number => stream.bytesRead / file.size;
   const bytes = file.format === 'ndjson.gz' ? decompress(file, stream) : stream;

@@ -21,10 +21,7 @@ export function parsePointers(fields: ReadonlyMap<string, string>, where: string
  * Makes records of rows: each field is what its pointer finds in the row, or absent; what is not mapped is left out.
  * `warnings` names the pointers that have found nothing in any row.
  */
-export function createProjection(pointers: Pointers): {
-  project: (row: Fields) => Fields;
-  warnings: () => string[];
-} {
+export function createProjection(pointers: Pointers) {
   let isUsed = false;
   const unused = new Set(pointers);
   const project = (row: Fields): Fields => {
