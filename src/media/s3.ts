@@ -50,10 +50,7 @@ export async function openBucket(
 
   const objectOf = (name: string) => ({ Bucket: bucket, Key: `${prefix}${name}` });
   /** Runs an operation within the time limit; undefined if there is no such object. */
-  const run = async <T>(
-    verb: string,
-    operation: (options: { abortSignal: AbortSignal }) => Promise<T>,
-  ): Promise<T | undefined> => {
+  const run = async <T>(verb: string, operation: (options: { abortSignal: AbortSignal }) => Promise<T>) => {
     const timeout = new AbortController();
     try {
       // The signal ends requests, but not the SDK's search for credentials.

@@ -10,15 +10,13 @@ export interface Extent {
   readonly length: number;
 }
 
-/** A file for what does not fit into memory. It has no name, so it is gone when this process ends, killed or not. */
-export interface Workspace {
-  append: (bytes: Uint8Array) => Extent;
-  read: (extent: Extent) => Buffer;
-  close: () => void;
-}
+export type Workspace = ReturnType<typeof createWorkspace>;
 
-/** An empty workspace. Its file is made when first used, in the system's folder for temporary files (TMPDIR). */
-export function createWorkspace(): Workspace {
+/**
+ * A file for what does not fit into memory, in the system's folder for temporary files (TMPDIR); it is made when first
+ * used. It has no name, so it is gone when this process ends, killed or not.
+ */
+export function createWorkspace() {
   // Asking for it costs as much as a small write.
   const folder = tmpdir();
   let file: number | undefined;
@@ -26,7 +24,7 @@ export function createWorkspace(): Workspace {
   const attempt = <Result>(work: () => Result): Result =>
     attemptWrite(folder, 'set TMPDIR to a folder on another disk', work);
   return {
-    append: (bytes) =>
+    append: (bytes: Uint8Array): Extent =>
       attempt(() => {
         file ??= openNameless(folder);
         const offset = end;
@@ -34,13 +32,13 @@ export function createWorkspace(): Workspace {
         end += bytes.length;
         return { offset, length: bytes.length };
       }),
-    read: ({ offset, length }) => {
+    read: ({ offset, length }: Extent): Buffer => {
       const bytes = Buffer.allocUnsafe(length);
       const read = file === undefined ? 0 : readSync(file, bytes, { position: offset });
       if (read < length) throw new Error('a temporary file was cut short');
       return bytes;
     },
-    close: () => {
+    close: (): void => {
       if (file !== undefined) closeSync(file);
       file = undefined;
     },

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { createConnection } from 'mysql2';
+import { createConnection, escapeId } from 'mysql2';
 import type { Connection, FieldPacket, SslOptions } from 'mysql2';
 import type { Cell } from '../../records/cells.ts';
 import type { SourceError } from '../source.ts';
@@ -219,7 +219,7 @@ function describeColumn(field: FieldPacket): MysqlColumn {
 }
 
 function quote(name: string): string {
-  return `\`${name.replaceAll('`', '``')}\``;
+  return escapeId(name, true);
 }
 
 interface MysqlError {

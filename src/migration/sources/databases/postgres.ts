@@ -1,4 +1,4 @@
-import { Client, DatabaseError } from 'pg';
+import { Client, DatabaseError, escapeIdentifier, types } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Cell } from '../../records/cells.ts';
@@ -15,18 +15,11 @@ import {
 } from './database.ts';
 import type { DatabaseUrl } from './urls.ts';
 
-const typeIds = {
-  bytea: 17,
-  char: 1042,
-  json: [114, 3802],
-  date: 1082,
-  timestamp: 1114,
-  timestamptz: 1184,
-  numbers: [20, 23, 1700, 701],
-};
+const builtins: Readonly<Record<keyof typeof types.builtins, number>> = types.builtins;
+const numbers = new Set([builtins.INT4, builtins.INT8, builtins.NUMERIC, builtins.FLOAT8]);
 
 // Every value crosses as the text PostgreSQL writes, so no precision is ever lost.
-const types: CustomTypesConfig = { getTypeParser: () => (text: string) => text };
+const textTypes: CustomTypesConfig = { getTypeParser: () => (text: string) => text };
 
 interface PostgresColumn extends Column {
   /** Converts the text that PostgreSQL writes into a cell, if they differ. */
@@ -118,8 +111,8 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
 
   return {
     settledUntil,
-    quote,
-    exact: (name) => `${quote(name)}::text COLLATE "C"`,
+    quote: escapeIdentifier,
+    exact: (name) => `${escapeIdentifier(name)}::text COLLATE "C"`,
     describe: async (select, where) => {
       const { fields } = await run(`SELECT * ${fromQuery(select)} LIMIT 0`, where);
       const ids = fields.map(({ dataTypeID }) => dataTypeID);
@@ -160,7 +153,7 @@ function createClient(address: DatabaseUrl): Client {
       keepAliveInitialDelayMillis: probeAfter,
       application_name: 'profile-bridge-migrate',
       enableChannelBinding: url.searchParams.get('channel_binding') === 'require',
-      types,
+      types: textTypes,
     });
   } catch (error) {
     // The files of certificates are read at once.
@@ -196,24 +189,20 @@ function unescape(_: string, letter: string): string {
 }
 
 function describeColumn(name: string, type: number): PostgresColumn {
-  if (type === typeIds.char) return { name, read: withoutPadding };
-  if (typeIds.json.includes(type)) return { name, isJson: true };
-  if (type === typeIds.bytea) {
+  if (type === builtins.BPCHAR) return { name, read: withoutPadding };
+  if (type === builtins.JSON || type === builtins.JSONB) return { name, isJson: true };
+  if (type === builtins.BYTEA) {
     const notText = "bytes, not text: write it as convert_from(…, 'UTF8'), or encode(…, 'hex')";
     return { name, notText, read: (text) => text.slice(2) };
   }
-  if (type === typeIds.timestamp || type === typeIds.date) {
+  if (type === builtins.TIMESTAMP || type === builtins.DATE) {
     const noMoment = "is a time without a zone: write it as (… AT TIME ZONE 'UTC'), with the zone it is in";
     return { name, noMoment };
   }
-  if (type === typeIds.timestamptz)
+  if (type === builtins.TIMESTAMPTZ)
     return { name, newer: (column, time) => `${column} >= to_timestamp(${time / 1000})` };
-  if (typeIds.numbers.includes(type)) return { name, newer: (column, time) => `${column} >= ${time}` };
+  if (numbers.has(type)) return { name, newer: (column, time) => `${column} >= ${time}` };
   return { name };
-}
-
-function quote(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }
 
 const remedies = [

@@ -63,10 +63,9 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
       `no source can be read by ${scheme}//: use postgres://, postgresql://, mysql:// or mariadb://`,
     );
   }
-  const url = URL.canParse(location) ? new URL(location) : undefined;
+  const url = readUrl(location);
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
-  if (url === undefined || /@/.test(url.pathname + url.search + url.hash) || !isDecodable(url))
-    throw new SourceError(notValid);
+  if (url === undefined || /@/.test(url.pathname + url.search + url.hash)) throw new SourceError(notValid);
   checkParameters(url, dialect);
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');
@@ -111,11 +110,13 @@ function passwordFrom(env: NodeJS.ProcessEnv, dialect: Dialect): string | undefi
   }
 }
 
-function isDecodable(url: URL): boolean {
+/** The URL, if it is valid and so is what is encoded in it. */
+function readUrl(location: string): URL | undefined {
   try {
+    const url = new URL(location);
     decodeURIComponent(url.username + url.password + url.pathname);
-    return true;
+    return url;
   } catch {
-    return false;
+    return undefined;
   }
 }
