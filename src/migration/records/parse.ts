@@ -14,8 +14,15 @@ export type Parsed<E extends Entity = Entity> =
  * fields may come as an object, as JSON text, or one by one under dotted names. Unknown fields are refused by name.
  */
 export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E> {
-  const warnings = warningsOfKey(raw['apiKey']);
-  if (typeof raw['username'] === 'number') warnings.push(lostZeros);
+  const { apiKey, username } = raw;
+  const warnings: string[] = [];
+  // HTTP drops such white space, and knows no such header.
+  if (typeof apiKey === 'string' && /^\s|\s$|\p{Cc}/u.test(apiKey))
+    warnings.push('apiKey has a control character, or white space at an end: no client can send it');
+  if (typeof username === 'number')
+    warnings.push(
+      'username is a number, and taken as its digits: it is another name if zeros stood before them',
+    );
   const record = (shapes[entity] as Shape<Fields>).read(raw);
   if (record instanceof InvalidValue) return { ok: false, reason: record.reason };
   const refusal = finish(entity, record, warnings);
@@ -24,27 +31,15 @@ export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E>
   return warnings.length === 0 ? { ok: true, record: finished } : { ok: true, record: finished, warnings };
 }
 
-const lostZeros =
-  'username is a number, and taken as its digits: it is another name if zeros stood before them';
-
-/** HTTP drops such white space, and knows no such header. */
-function warningsOfKey(apiKey: unknown): string[] {
-  return typeof apiKey === 'string' && /^\s|\s$|\p{Cc}/u.test(apiKey)
-    ? ['apiKey has a control character, or white space at an end: no client can send it']
-    : [];
-}
+const identifying = ['organizationId', 'userId', 'username'] as const;
 
 /** The names that identify a record in issues, if the row has them. */
-export interface RecordNames {
-  readonly organizationId?: string;
-  readonly userId?: string;
-  readonly username?: string;
-}
+export type RecordNames = Partial<Record<(typeof identifying)[number], string>>;
 
 /** The valid names in a row that is not a valid record. */
 export function namesIn(raw: Fields): RecordNames {
-  const names: { -readonly [Name in keyof RecordNames]: RecordNames[Name] } = {};
-  for (const field of ['organizationId', 'userId', 'username'] as const) {
+  const names: RecordNames = {};
+  for (const field of identifying) {
     const name = Object.hasOwn(raw, field) ? id(raw[field]) : undefined;
     if (typeof name === 'string') names[field] = name;
   }

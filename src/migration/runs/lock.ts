@@ -11,10 +11,6 @@ function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
 }
 
-interface Owner extends ProcessIdentity {
-  id: string;
-}
-
 /** What a process works with that has a run to itself. The signal is also aborted when the lock is lost. */
 export interface LockedContext extends MigrationContext {
   /** The run. The calls reject, and change nothing, once another process has it. */
@@ -43,7 +39,7 @@ export async function whileLocked<Result>(
 ): Promise<Result> {
   const { store, prefix, epoch } = context;
   const key = lockKey(prefix, run);
-  const own = JSON.stringify({ id: randomUUID(), ...thisProcess() } satisfies Owner);
+  const own = JSON.stringify({ id: randomUUID(), ...thisProcess() });
   const token = await takeLock({ store, prefix }, run, own);
   const lost = new AbortController();
   const stopRenewing = repeat(async () => {
@@ -93,7 +89,7 @@ async function takeLock({ store, prefix }: RunStore, run: string, own: string): 
     const token = await migrateToken(store, `${prefix}migration:token`);
     const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease);
     if (found === held) return token;
-    const other = found === '' ? undefined : (JSON.parse(found) as Owner);
+    const other = found === '' ? undefined : (JSON.parse(found) as ProcessIdentity);
     if (other !== undefined && !leftBehind.has(found) && !hasEnded(other)) {
       throw new MigrationError(
         `run ${run} is being applied by process ${other.pid} on ${other.host}: wait until it ends, or stop it; if it has died on another machine or in another container, try again in ${lease / 1000} s`,
@@ -115,6 +111,6 @@ export async function lockOwner(
   run: string,
 ): Promise<{ pid: number; host: string } | undefined> {
   const held = await store.get(lockKey(prefix, run));
-  const owner = held === null ? undefined : (JSON.parse(held) as Owner);
+  const owner = held === null ? undefined : (JSON.parse(held) as ProcessIdentity);
   return owner === undefined || hasEnded(owner) ? undefined : { pid: owner.pid, host: owner.host };
 }

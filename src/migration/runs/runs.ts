@@ -61,14 +61,6 @@ export async function runOrganizations({ store, prefix }: RunStore, run: string)
   return await store.smembers(runOrganizationsKey(prefix, run));
 }
 
-/** How far an entity has been migrated. */
-interface EntityState {
-  read: number;
-  tally: Tally;
-  /** The share that is done, from 0 to 1. */
-  progress: number;
-}
-
 /** The state of a run's latest round. Times in ms. */
 export interface RoundState {
   /** The source, without passwords. */
@@ -94,7 +86,8 @@ export interface RoundState {
   settled: number;
   /** How far new organizations are loaded: rows of the source, in the version that was read. */
   loaded?: { rows: number; version: string } | undefined;
-  entities: Partial<Record<Entity, EntityState>>;
+  /** How far each entity has been migrated; `progress` is the share that is done, from 0 to 1. */
+  entities: Partial<Record<Entity, { read: number; tally: Tally; progress: number }>>;
 }
 
 /** The run a source has unless --run names one: the same for every path to it, and for a URL with any password. */

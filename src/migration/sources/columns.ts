@@ -23,8 +23,18 @@ const lowersHint = '; PostgreSQL lowers names that are not in double quotes';
  * What a source's columns give: the record field of the same name, or, with a mapping's `fields`, the one that names
  * the column. Every mistake is a SourceError that names the column.
  */
-export function columnsOf(given: ColumnNames, fields: ReadonlyMap<string, string> | undefined): Columns {
-  return fields === undefined ? columnsByName(given) : columnsByMapping(given, fields);
+export function columnsOf(given: ColumnNames, mapped: ReadonlyMap<string, string> | undefined): Columns {
+  if (mapped === undefined) return columnsByName(given);
+  const { entity, names, what, lowersNames } = given;
+  const columns: (string | undefined)[] = names.map(() => undefined);
+  for (const [field, column] of mapped) {
+    const index = indexOfColumn(names, column, `entities.${entity}.fields.${field}: ${what}`, lowersNames);
+    if (columns[index] !== undefined) {
+      throw new SourceError(`entities.${entity}.fields gives ${columns[index]} and ${field} the same column`);
+    }
+    columns[index] = field;
+  }
+  return columns;
 }
 
 function columnsByName({ entity, names, what, where, others = [], lowersNames }: ColumnNames): Columns {
@@ -41,21 +51,6 @@ function columnsByName({ entity, names, what, where, others = [], lowersNames }:
   const missing = missingField(entity, names);
   if (missing !== undefined) throw new SourceError(`${where}: ${what} has no column ${missing}`);
   return names.map((name) => (known.has(name) ? name : undefined));
-}
-
-function columnsByMapping(
-  { entity, names, what, lowersNames }: ColumnNames,
-  mapped: ReadonlyMap<string, string>,
-): Columns {
-  const columns: (string | undefined)[] = names.map(() => undefined);
-  for (const [field, column] of mapped) {
-    const index = indexOfColumn(names, column, `entities.${entity}.fields.${field}: ${what}`, lowersNames);
-    if (columns[index] !== undefined) {
-      throw new SourceError(`entities.${entity}.fields gives ${columns[index]} and ${field} the same column`);
-    }
-    columns[index] = field;
-  }
-  return columns;
 }
 
 /** The column's index; where `what` lacks it, the error has the spelling in which only case or blanks differ. */
