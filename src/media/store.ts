@@ -132,15 +132,6 @@ export async function openFolder(folder: string): Promise<MediaStore> {
   return store;
 }
 
-async function sync(file: string): Promise<void> {
-  const handle = await open(file, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /** Where a file is written before it is renamed. */
 function temporaryPath(folder: string, name: string): string {
   return path.join(folder, `.${name}.tmp`);
@@ -152,7 +143,8 @@ async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<
   try {
     await writeFile(half, bytes, { flag: 'wx', flush: true });
     await rename(half, path.join(folder, name));
-    await sync(folder);
+    const handle = await open(folder, 'r');
+    await handle.sync().finally(() => handle.close());
   } catch (error) {
     await rm(half, { force: true }).catch(() => {});
     throw error;

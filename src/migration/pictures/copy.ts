@@ -31,10 +31,9 @@ export interface Copied {
 const atOnce = 8;
 
 /**
- * Copies the pictures of the source's profiles. Each passes through the same decoder as uploads, and the stored file
- * replaces the old URL; a picture that fails is reported and keeps its URL. Only pictures that were not copied yet are
- * fetched, so an interrupted copy resumes where it stopped. A file is tracked as pending before it is stored, so that
- * the sweep finds files that no profile refers to, whenever the process dies.
+ * Copies the pictures of the source's profiles. Each is stored as an upload is, and the file replaces the old URL; a
+ * picture that fails is reported and keeps its URL. Only pictures that were not copied yet are fetched, so an
+ * interrupted copy resumes where it stopped.
  */
 export async function copyPictures(
   scope: Scope,
