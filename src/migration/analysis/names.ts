@@ -71,21 +71,25 @@ export async function decideNames(
   const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
 
   const transfers: Transfer[] = [];
-  const decide = async (wanting: readonly Claim[], leaving: Claim | undefined): Promise<void> => {
+  for await (const group of yieldingItems(claims.all())) {
+    const wanting = group.filter(({ kind }) => kind === 'wants');
     const [first] = wanting;
-    if (first === undefined) return;
+    if (first === undefined) continue;
+    for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
+      report(claim, 'denied-name-in-use', deniedDetail(claim.username));
+    }
     const holder = wanting.find((claim) => claim.holder !== undefined)?.holder;
     const staying = wanting.find(({ userId }) => userId === holder);
-    let gone: Party | undefined = leaving;
+    let leaving: Party | undefined = group.find(({ kind }) => kind === 'leaves');
     if (holder !== undefined && staying === undefined && leaving?.userId !== holder) {
       const { organizationId } = first;
       const previous = await usernameToPrune(organizationId, holder);
-      gone =
+      leaving =
         previous === undefined
           ? undefined
           : { organizationId, userId: holder, username: undefined, previous };
     }
-    const isFree = holder === undefined || gone?.userId === holder;
+    const isFree = holder === undefined || leaving?.userId === holder;
     const winner = staying ?? (isFree ? first : undefined);
     for (const claim of wanting) {
       if (claim === winner) continue;
@@ -95,19 +99,8 @@ export async function decideNames(
           : `also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
       refuse(claim, detail);
     }
-    if (winner !== undefined && gone !== undefined && winner.userId !== gone.userId)
-      transfers.push({ to: winner, from: gone });
-  };
-
-  for await (const group of yieldingItems(claims.all())) {
-    const wanting = group.filter(({ kind }) => kind === 'wants');
-    for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
-      report(claim, 'denied-name-in-use', deniedDetail(claim.username));
-    }
-    await decide(
-      wanting,
-      group.find(({ kind }) => kind === 'leaves'),
-    );
+    if (winner !== undefined && leaving !== undefined && winner.userId !== leaving.userId)
+      transfers.push({ to: winner, from: leaving });
   }
 
   // A user who is refused keeps the old name, so the user who was to get that one is refused too.
