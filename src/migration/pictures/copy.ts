@@ -40,24 +40,32 @@ export async function copyPictures(
   context: MigrationContext,
   options: CopyOptions,
 ): Promise<Copied> {
+  const { issues, signal, progress } = context;
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
-  for await (const batch of scope.source.read('profiles', { ...scope, signal: context.signal })) {
+  for await (const batch of scope.source.read('profiles', { ...scope, signal })) {
     const wanted = await notYetCopied(context, batch);
-    await forEachConcurrently(wanted, atOnce, async (picture) => {
-      if (context.signal.aborted) return;
+    await forEachConcurrently(wanted, atOnce, async ({ record, where }) => {
+      if (signal.aborted) return;
       await options.pacer.wait(1);
-      await copyOne(context, options, picture, counts);
+      try {
+        if (await replaceUrl(context, options, record)) counts.copied += 1;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof PictureFault)) throw error;
+        counts.failed += 1;
+        const detail = `the picture ${error.message}: its URL is kept`;
+        const issue = { entity: 'profiles', reason: 'picture-not-copied', where, detail } as const;
+        issues.add({ ...issue, ...subjectOf(record) });
+      }
     });
-    if (context.signal.aborted) return counts;
-    context.progress.advance('copying pictures', wanted.length, batch.progress);
+    if (signal.aborted) return counts;
+    progress.advance('copying pictures', wanted.length, batch.progress);
   }
   return counts;
 }
 
-/** A profile with a picture to copy. */
-type Picture = Awaited<ReturnType<typeof notYetCopied>>[number];
-
+/** The profiles of a batch that have a picture to copy. */
 async function notYetCopied(
   { store, organizations }: MigrationContext,
   { rows, places, describe }: Batch<'profiles'>,
@@ -76,24 +84,6 @@ async function notYetCopied(
     }),
   );
   return candidates.filter(({ record }, position) => urls[position] === record.profilePictureUrl);
-}
-
-async function copyOne(
-  context: MigrationContext,
-  options: CopyOptions,
-  { record, where }: Picture,
-  counts: Copied,
-): Promise<void> {
-  try {
-    if (await replaceUrl(context, options, record)) counts.copied += 1;
-  } catch (error) {
-    if (context.signal.aborted) return;
-    if (!(error instanceof PictureFault)) throw error;
-    counts.failed += 1;
-    const detail = `the picture ${error.message}: its URL is kept`;
-    const issue = { entity: 'profiles', reason: 'picture-not-copied', where, detail } as const;
-    context.issues.add({ ...issue, ...subjectOf(record) });
-  }
 }
 
 /** Puts a stored picture in the place of its URL; false if the user has another picture by now. */
