@@ -60,7 +60,7 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
   for (let done = 0; done < profiles; done += batch) {
     const rows = Array.from({ length: batch }, (_, i) => {
       const name = usernameOf(done + i);
-      return [userId(done + i), name, now, '', '', '', 'u', name, ...rest];
+      return [userId(done + i), name, '', '', 'u', name, ...rest];
     });
     const reply = await migrateProfiles(
       store,

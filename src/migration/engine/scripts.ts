@@ -7,7 +7,7 @@ import type { GenerationRefusal } from '../../redis/changes.ts';
  * What the scripts that write begin with (src/redis/lua/lib/change.lua, claim.lua). `index` is '' if no names matter,
  * `claim` is `dry` for a call that only says what it would do.
  */
-type Under = [epoch: number, index: string, claim: string];
+export type Under = [epoch: number, index: string, claim: string];
 
 export const dry = '';
 
@@ -20,25 +20,23 @@ export const migrateProfiles = script<
     snapshotAt: number | '',
     marksFrom: number,
   ],
-  | [GenerationRefusal]
-  | ['applied', outcomes: (Outcome | 'renamed' | 'staged')[], names: string[], denied: number[]]
+  [GenerationRefusal] | ['applied', outcomes: (Outcome | 'renamed')[], names: string[], denied: number[]]
 >('migration/apply_profiles');
 
-export const migrateDenylist = script<
-  [...under: Under, rows: string, snapshotAt: number | '', marksFrom: number],
+export const migrateRecords = script<
+  [
+    ...under: Under,
+    rows: string,
+    entity: Exclude<Entity, 'profiles'>,
+    snapshotAt: number | '',
+    marksFrom: number,
+  ],
   [GenerationRefusal] | ['applied', outcomes: Outcome[], used: number[]]
->('migration/apply_denylist');
-
-/** The entities that involve no usernames, and so no more than a script that takes their rows. */
-export type PlainEntity = Exclude<Entity, 'profiles' | 'denylist'>;
-
-export const migrateRecords = script<[...under: Under, entity: PlainEntity, rows: string], Outcome[]>(
-  'migration/apply_records',
-);
+>('migration/apply_records');
 
 export const migrateRename = script<
-  [...under: Under, kind: 'record' | 'make', rows: string],
-  [GenerationRefusal] | ['recorded'] | ['renamed', outcomes: ('renamed' | 'done' | 'changed' | 'taken')[]]
+  [...under: Under, rows: string, kind: 'record' | 'make'],
+  [GenerationRefusal | 'done']
 >('migration/rename');
 
 export const migrateClaim = script<
@@ -57,7 +55,7 @@ export const migrateFinishLoad = script<
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [...under: Under, entity: Entity, rows: string, snapshotAt: number | '', marksFrom: number],
+  [...under: Under, rows: string, entity: Entity, snapshotAt: number | '', marksFrom: number],
   [GenerationRefusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 

@@ -4,7 +4,6 @@ import { cutoverRaiseEpoch, cutoverRemove, readCutover } from '../../../src/cuto
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
   migrateClaim,
-  migrateDenylist,
   migrateFinishLoad,
   migratePicture,
   migrateProfiles,
@@ -44,21 +43,22 @@ async function contents(): Promise<Record<string, string>> {
 
 describe('a migration script', () => {
   const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);
-  const profile = JSON.stringify([['ada', '', '', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
+  const profile = JSON.stringify([['ada', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
   const scripts: Record<string, (epoch: number, claim: string) => Promise<unknown>> = {
     organizations: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, 'organizations', '[["exact","3","9","","",""]]'),
+      migrateRecords(store, base, epoch, '', claim, '[["exact","3","9","","",""]]', 'organizations', '', 0),
     'api-keys': (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, 'api-keys', '[["ab","id","player","","",""]]'),
+      migrateRecords(store, base, epoch, '', claim, '[["ab","id","player","","",""]]', 'api-keys', '', 0),
     objects: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, 'objects', '[["d\\no","https://x"]]'),
+      migrateRecords(store, base, epoch, '', claim, '[["d\\no","https://x"]]', 'objects', '', 0),
     collections: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, 'collections', '[["ada","d\\no"]]'),
+      migrateRecords(store, base, epoch, '', claim, '[["ada","d\\no"]]', 'collections', '', 0),
     profiles: (epoch, claim) => migrateProfiles(store, base, epoch, '0', claim, profile, 1, '', '', 0),
-    denylist: (epoch, claim) => migrateDenylist(store, base, epoch, '0', claim, '[["root","root"]]', '', 0),
-    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, 'make', names),
+    denylist: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '0', claim, '[["root","root"]]', 'denylist', '', 0),
+    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, names, 'make'),
     prune: (epoch, claim) =>
-      migratePrune(store, base, epoch, '0', claim, 'profiles', '[["bob","",""]]', '', 0),
+      migratePrune(store, base, epoch, '0', claim, '[["bob","",""]]', 'profiles', '', 0),
     pictures: (epoch, claim) =>
       migratePicture(store, base, epoch, '', claim, 'bob', 'https://x/bob.png', 'file.png', 60_000),
   };

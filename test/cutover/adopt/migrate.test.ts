@@ -9,12 +9,7 @@ import {
 } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import {
-  dry,
-  migrateDenylist,
-  migrateProfiles,
-  migratePrune,
-} from '../../../src/migration/engine/scripts.ts';
+import { dry, migrateProfiles, migratePrune, migrateRecords } from '../../../src/migration/engine/scripts.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 /** When the profile was adopted, and the denylist. */
@@ -35,7 +30,7 @@ beforeEach(async () => {
 
 /** Applies one profile of a source whose snapshot was opened at this time. */
 async function applyProfile(snapshotAt: number | '', url: string): Promise<string | undefined> {
-  const row = ['ada', '', '5000', '', '', '', 'pu', url, 't', '5000'];
+  const row = ['ada', '', '', '', 'pu', url, 't', '5000'];
   const reply = await migrateProfiles(
     store,
     base,
@@ -52,7 +47,7 @@ async function applyProfile(snapshotAt: number | '', url: string): Promise<strin
 }
 
 async function applyDenied(snapshotAt: number | ''): Promise<string | undefined> {
-  const reply = await migrateDenylist(store, base, 0, '0', claim, '[["x","x"]]', snapshotAt, 0);
+  const reply = await migrateRecords(store, base, 0, '0', claim, '[["x","x"]]', 'denylist', snapshotAt, 0);
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
@@ -94,7 +89,7 @@ test('a time of change that an adoption cannot know is not a difference', async 
 test('an avatar URL that its reference leads to, by the catalogue or the template, is not a difference', async () => {
   const profile = profileKey(base, 'ada');
   const apply = async (url: string): Promise<string | undefined> => {
-    const row = ['ada', '', '5000', '', '', '', 'ar', 'a b\nö!', 'au', url, 't', '5000'];
+    const row = ['ada', '', '', '', 'ar', 'a b\nö!', 'au', url, 't', '5000'];
     const reply = await migrateProfiles(
       store,
       base,
@@ -141,7 +136,7 @@ test('a picture reference whose URL the source shows is not a difference, and st
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>
-    migratePrune(store, base, 0, '0', claim, 'denylist', '[["root"]]', snapshotAt, 0);
+    migratePrune(store, base, 0, '0', claim, '[["root"]]', 'denylist', snapshotAt, 0);
   expect(await prune(adoptedAt - 1)).toEqual(['pruned', ['kept']]);
   expect(await prune('')).toEqual(['pruned', ['kept']]);
   expect(await prune(adoptedAt + 1)).toEqual(['pruned', ['removed']]);

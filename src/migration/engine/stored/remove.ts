@@ -14,19 +14,17 @@ export async function removeRecords(
   context: MigrationContext,
   { entity, organization, keys }: StoredGroup,
 ): Promise<boolean[]> {
-  const { store, epoch, claim, snapshotAt = '', marksFrom } = context;
+  const { store, snapshotAt = '', marksFrom } = context;
   const { base } = organization;
   const names =
     entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];
-  const [, outcomes] = await withCurrentIndex({ ...context, organization }, async () => {
-    const rows = keys.map((key, position) => {
+  const makeRows = () =>
+    keys.map((key, position) => {
       if (entity === 'collections') return key.split('\u0003');
       const name = names[position] ?? '';
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
-    const { index } = organization;
-    const json = JSON.stringify(rows);
-    return await migratePrune(store, base, epoch, index, claim, entity, json, snapshotAt, marksFrom);
-  });
+  const rest = [entity, snapshotAt, marksFrom] as const;
+  const [, outcomes] = await withCurrentIndex(context, organization, migratePrune, makeRows, ...rest);
   return outcomes.map((outcome) => outcome === 'removed');
 }

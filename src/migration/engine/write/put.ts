@@ -8,8 +8,8 @@ import { organizationSettings, profileFields, settingsArguments } from '../../re
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../issues.ts';
 import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
-import { dry, migrateDenylist, migrateProfiles, migrateRecords, type PlainEntity } from '../scripts.ts';
-import { indexTimeout, withCurrentIndex, waitForNames } from '../current-index.ts';
+import { dry, migrateProfiles, migrateRecords } from '../scripts.ts';
+import { withCurrentIndex } from '../current-index.ts';
 
 /** The actual or planned outcome of a record. */
 export interface Result {
@@ -35,14 +35,13 @@ export async function putRecords<E extends Entity>(
   return await byOrganization(items, context.organizations, async (organization, records) =>
     context.claim === dry && !organization.exists
       ? records.map(() => ({ outcome: 'created' }))
-      : await put({ ...context, organization }, records),
+      : await put(context, organization, records),
   );
 }
 
-type Destination = MigrationContext & { organization: Organization };
-
 type Putter<E extends Entity> = (
-  destination: Destination,
+  context: MigrationContext,
+  organization: Organization,
   records: readonly RecordOf[E][],
 ) => Promise<Result[]>;
 
@@ -53,32 +52,29 @@ function outcomeOf(entity: Entity, outcome: string | undefined): Outcome {
   );
 }
 
-function resultsOf(entity: Entity, records: readonly unknown[], outcomes: readonly Outcome[]): Result[] {
-  return records.map((_, position) => ({ outcome: outcomeOf(entity, outcomes[position]) }));
-}
-
 /** Puts records by their rows, as apply_records.lua takes them. */
-function putPlain<E extends PlainEntity>(entity: E, rowOf: (record: RecordOf[E]) => string[]): Putter<E> {
-  return async ({ store, organization, claim, epoch }, records) => {
-    const rows = JSON.stringify(records.map(rowOf));
-    const outcomes = await migrateRecords(store, organization.base, epoch, '', claim, entity, rows);
-    return resultsOf(entity, records, outcomes);
+function putRows<E extends Exclude<Entity, 'profiles'>>(
+  entity: E,
+  rowOf: (record: RecordOf[E], organization: Organization) => string[],
+): Putter<E> {
+  return async (context, organization, records) => {
+    const { snapshotAt = '', marksFrom } = context;
+    const makeRows = () => records.map((record) => rowOf(record, organization));
+    const rest = [entity, snapshotAt, marksFrom] as const;
+    const [, outcomes, used] = await withCurrentIndex(
+      context,
+      organization,
+      migrateRecords,
+      makeRows,
+      ...rest,
+    );
+    const isDenied = new Set(used);
+    return records.map((_, at) => ({
+      outcome: outcomeOf(entity, outcomes[at]),
+      isDenied: isDenied.has(at) || undefined,
+    }));
   };
 }
-
-const putDenylist: Putter<'denylist'> = async (destination, records) => {
-  const { store, organization, claim, epoch, snapshotAt = '', marksFrom } = destination;
-  const [, outcomes, used] = await withCurrentIndex(destination, async () => {
-    const { base, index } = organization;
-    const rows = JSON.stringify(
-      records.map(({ username }) => [username, normalizedIn(organization, username)]),
-    );
-    return await migrateDenylist(store, base, epoch, index, claim, rows, snapshotAt, marksFrom);
-  });
-  const results = resultsOf('denylist', records, outcomes);
-  for (const position of used) if (results[position] !== undefined) results[position].isDenied = true;
-  return results;
-};
 
 interface ProfileRow {
   record: RecordOf['profiles'];
@@ -90,33 +86,28 @@ interface ProfileRow {
 /** The maximum of text in one call, so that wide rows keep no script busy for long. */
 const maxCallLength = 512 * 1024;
 
-const putProfiles: Putter<'profiles'> = async (destination, records) => {
+const putProfiles: Putter<'profiles'> = async (context, organization, records) => {
   const results: Result[] = [];
   let rows: ProfileRow[] = records.map((record, position) => ({ record, position, seen: '' }));
-  for (const deadline = Date.now() + indexTimeout; rows.length > 0;) {
+  while (rows.length > 0) {
     const again: ProfileRow[] = [];
-    let isHeld = false;
     for (const part of inBatches(rows, { length: { of: lengthOf, most: maxCallLength } })) {
-      const [, outcomes, names, denied] = await putOnce(destination, part);
+      const [, outcomes, names, denied] = await putOnce(context, organization, part);
       const [name, isDenied] = [names.values(), new Set(denied)];
       for (const [at, row] of part.entries()) {
         const outcome = outcomes[at];
         if (outcome === 'renamed') {
           again.push({ ...row, seen: name.next().value ?? '' });
-        } else if (outcome === 'staged') {
-          again.push(row);
-          isHeld = true;
-        } else {
-          results[row.position] = {
-            outcome: outcomeOf('profiles', outcome),
-            holder: outcome === 'taken' ? name.next().value : undefined,
-            previous: row.seen === '' ? undefined : row.seen,
-            isDenied: isDenied.has(at) || undefined,
-          };
+          continue;
         }
+        results[row.position] = {
+          outcome: outcomeOf('profiles', outcome),
+          holder: outcome === 'taken' ? name.next().value : undefined,
+          previous: row.seen === '' ? undefined : row.seen,
+          isDenied: isDenied.has(at) || undefined,
+        };
       }
     }
-    if (isHeld) await waitForNames(deadline, destination.organization.id);
     rows = again;
   }
   return results;
@@ -126,35 +117,27 @@ function lengthOf({ record: { profilePictureUrl = '', avatar } }: ProfileRow): n
   return 200 + profilePictureUrl.length + (avatar?.url?.length ?? 0);
 }
 
-async function putOnce(destination: Destination, rows: readonly ProfileRow[]) {
-  const { store, organization, claim, epoch, snapshotAt = '', marksFrom } = destination;
-  const trust = destination.trustsSource ? 'trust-source' : '';
-  return await withCurrentIndex(destination, async () => {
-    const { base, index, namesToCome } = organization;
-    const encoded = rows.map(({ record, seen }) => {
-      const fields = profileFields(record, destination.pictureUrlPrefix);
-      const file = fields.indexOf('pf');
-      return [
-        record.userId,
-        normalizedIn(organization, record.username),
-        fields[fields.length - 1],
-        seen,
-        normalizedIn(organization, seen),
-        file === -1 ? '' : fields[file + 1],
-        ...fields,
-      ];
-    });
-    const rest = [namesToCome, trust, snapshotAt, marksFrom] as const;
-    return await migrateProfiles(store, base, epoch, index, claim, JSON.stringify(encoded), ...rest);
-  });
+async function putOnce(context: MigrationContext, organization: Organization, rows: readonly ProfileRow[]) {
+  const { pictureUrlPrefix, trustsSource, snapshotAt = '', marksFrom } = context;
+  const makeRows = () =>
+    rows.map(({ record, seen }) => [
+      record.userId,
+      normalizedIn(organization, record.username),
+      seen,
+      normalizedIn(organization, seen),
+      ...profileFields(record, pictureUrlPrefix),
+    ]);
+  const trust = trustsSource ? 'trust-source' : '';
+  const rest = [organization.namesToCome, trust, snapshotAt, marksFrom] as const;
+  return await withCurrentIndex(context, organization, migrateProfiles, makeRows, ...rest);
 }
 
 const putters: { readonly [E in Entity]: Putter<E> } = {
-  organizations: putPlain('organizations', (record) => [
+  organizations: putRows('organizations', (record) => [
     ...settingsArguments(organizationSettings(record)),
     ...settingsArguments(defaultSettings),
   ]),
-  'api-keys': putPlain('api-keys', ({ apiKeySha256, role, userId, client, expiresAt }) => [
+  'api-keys': putRows('api-keys', ({ apiKeySha256, role, userId, client, expiresAt }) => [
     apiKeySha256,
     newKeyId(),
     role,
@@ -162,8 +145,11 @@ const putters: { readonly [E in Entity]: Putter<E> } = {
     client ?? '',
     String(expiresAt ?? ''),
   ]),
-  objects: putPlain('objects', (record) => [encodeReference(record), record.url]),
-  collections: putPlain('collections', (record) => [record.userId, encodeReference(record)]),
+  objects: putRows('objects', (record) => [encodeReference(record), record.url]),
+  collections: putRows('collections', (record) => [record.userId, encodeReference(record)]),
   profiles: putProfiles,
-  denylist: putDenylist,
+  denylist: putRows('denylist', ({ username }, organization) => [
+    username,
+    normalizedIn(organization, username),
+  ]),
 };

@@ -83,21 +83,18 @@ export async function countPendingRenames(
 }
 
 async function sendRenames(
-  { store, organizations, epoch, claim }: MigrationContext,
+  context: MigrationContext,
   organization: Organization,
   kind: 'record' | 'make',
   renames: readonly Rename[],
 ): Promise<void> {
-  await withCurrentIndex({ organizations, organization }, async () => {
-    // The organization's comparison may have changed while this waited.
-    const rows = renames.map(({ userId, from, to }) => [
+  const makeRows = () =>
+    renames.map(({ userId, from, to }) => [
       userId,
       from,
       normalizedIn(organization, from),
       to,
       normalizedIn(organization, to),
     ]);
-    const { base, index } = organization;
-    return await migrateRename(store, base, epoch, index, claim, kind, JSON.stringify(rows));
-  });
+  await withCurrentIndex(context, organization, migrateRename, makeRows, kind);
 }

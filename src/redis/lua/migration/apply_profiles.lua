@@ -4,16 +4,17 @@
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
 -- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
--- ARGV[2]  JSON, an array for each profile: user, normalized name of its username ('' for none), last change in ms
---          ('' where unknown), the current username as the caller saw it ('' for none), that one's normalized name,
---          picture file ('' for none), then the fields as stored, name and value in turn, t last
+-- ARGV[2]  JSON, an array for each profile: user, normalized name of its username ('' for none), the current username as
+--          the caller saw it ('' for none), that one's normalized name, then the fields as stored, name and value in
+--          turn, last t: the last change in ms, '' where unknown
 -- ARGV[3]  how many names the source has for the organization, so that an index still empty gets room for them
 -- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
 -- ARGV[5]  when the source's snapshot was opened, ms; '' if unknown. What was adopted from the legacy service later,
 --          or at all where this is unknown, is newer than the source says and stays
 -- ARGV[6]  epoch below which marks of what was written here (b) do not count
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua)
+-- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua); frozen also while a denylist
+--                                   overwrite has yet to decide about a username
 -- {'applied', outcomes, names, denied}
 --          outcomes: a word for each profile
 --            created, updated, unchanged
@@ -22,14 +23,17 @@
 --            renamed  the current username is another one than the caller saw: nothing was done; retry
 --                     with its normalized name
 --            taken    another user has the username: nothing was done
---            staged   a denylist overwrite has yet to decide about the username: nothing was done; retry
 --          names: for each renamed the current username, for each taken the user who has it, in order
 --          denied: positions (from 0) of those written under a username that is on the denylist
 local refused = names_refused()
 if refused then return { refused } end
-if not is_dry then make_room(index, tonumber(ARGV[3])) end
-local has_stage = redis.call('EXISTS', stage_key()) == 1
 local rows = cjson.decode(ARGV[2])
+if redis.call('EXISTS', stage_key()) == 1 then
+  for _, row in ipairs(rows) do
+    if row[2] ~= '' and is_staged(row[2]) and holder_of(index, row[2]) ~= row[1] then return { 'frozen' } end
+  end
+end
+if not is_dry then make_room(index, tonumber(ARGV[3])) end
 local outcomes, names, denied = {}, {}, {}
 
 -- All in one call: most organizations deny few names, or none.
@@ -53,10 +57,10 @@ end
 
 local function was_ours(have) return have.b ~= nil and not is_ours(have) end
 
--- Fields from the seventh on. A picture that was copied here stays while the source shows the URL it came from; so does
--- a reference that was set here and leads to the URL that the source shows: the legacy service may not show references.
+-- A picture that was copied here stays while the source shows the URL it came from; so does a reference that was set
+-- here and leads to the URL that the source shows: the legacy service may not show references.
 local function fields_of(row, have)
-  local fields = { unpack(row, 7) }
+  local fields = { unpack(row, 5) }
   local has_reference = have.pr and not have.pu and (have.at or was_ours(have))
   local shown
   for i = 1, #fields, 2 do
@@ -97,39 +101,30 @@ local function is_same(have, count, fields)
   return count == expected
 end
 
-local function pick(fields, name)
-  for i = 1, #fields, 2 do
+local function pick(fields, name, first)
+  for i = first or 1, #fields, 2 do
     if fields[i] == name then return fields[i + 1] end
   end
 end
 
--- Takes the username, unless this is dry. Returns 'taken' or 'staged' where that cannot be done now.
-local function claim_for(user, normalized_name)
-  if not is_dry and not has_stage and claim(index, normalized_name, user) then return end
-  local holder = holder_of(index, normalized_name)
-  if holder == user then return end
-  if holder then
-    names[#names + 1] = holder
-    return 'taken'
-  end
-  if has_stage and is_staged(normalized_name) then return 'staged' end
-  if not is_dry then claim(index, normalized_name, user) end
-end
-
--- Takes the row's username, if it has one. Returns why that is impossible, or nil.
+-- Takes the row's username, if it has one, unless this is dry. Returns 'taken' where another user has it.
 local function refuse_name(user, normalized_name, position)
-  if normalized_name == '' then return end
-  local refused = claim_for(user, normalized_name)
-  if not refused and is_denied_at[position] then denied[#denied + 1] = position - 1 end
-  return refused
+  if normalized_name ~= '' and (is_dry or not claim(index, normalized_name, user)) then
+    local holder = holder_of(index, normalized_name)
+    if holder and holder ~= user then
+      names[#names + 1] = holder
+      return 'taken'
+    end
+  end
+  if is_denied_at[position] then denied[#denied + 1] = position - 1 end
 end
 
 -- Whether a profile has exactly the row's fields, and in their order, as it does unless it was changed since. Saves
 -- making tables of most profiles.
 local function is_as_written(row, old)
-  if #old ~= #row - 6 then return false end
+  if #old ~= #row - 4 then return false end
   for i = 1, #old do
-    if old[i] ~= row[i + 6] then return false end
+    if old[i] ~= row[i + 4] then return false end
   end
   return row[2] == '' or holder_of(index, row[2]) == row[1]
 end
@@ -138,8 +133,9 @@ local function create(row, position, profile)
   local refused = refuse_name(row[1], row[2], position)
   if refused then return refused end
   if not is_dry then
-    if row[6] ~= '' then redis.call('ZREM', unreferenced_pictures_key(), row[6]) end
-    redis.call('HSET', profile, unpack(row, 7))
+    local file = pick(row, 'pf', 5)
+    if file then redis.call('ZREM', unreferenced_pictures_key(), file) end
+    redis.call('HSET', profile, unpack(row, 5))
   end
   return 'created'
 end
@@ -152,9 +148,9 @@ local function update(row, position, profile, old)
     return 'unchanged'
   end
   if is_ours(have) or is_adopted_since(have) then return 'kept' end
-  local is_newer = not have.b and (tonumber(have.t) or -1) > (tonumber(row[3]) or -1)
+  local is_newer = not have.b and (tonumber(have.t) or -1) > (tonumber(row[#row]) or -1)
   if is_newer and ARGV[4] == '' then return 'newer' end
-  if have.u and have.u ~= row[4] and have.u ~= pick(fields, 'u') then
+  if have.u and have.u ~= row[3] and have.u ~= pick(fields, 'u') then
     names[#names + 1] = have.u
     return 'renamed'
   end
@@ -162,7 +158,7 @@ local function update(row, position, profile, old)
   if refused then return refused end
   if is_dry then return 'updated' end
 
-  if have.u == row[4] and row[5] ~= normalized_name and holder_of(index, row[5]) == user then release(index, row[5]) end
+  if have.u == row[3] and row[4] ~= normalized_name and holder_of(index, row[4]) == user then release(index, row[4]) end
   local file = pick(fields, 'pf')
   if have.pf and have.pf ~= file then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
   if have.po and have.pf == file then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end

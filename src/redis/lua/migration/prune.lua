@@ -8,7 +8,7 @@
 
 -- JSON, an array for each record: user, username, normalized name | normalized name | SHA-256 | reference |
 -- user, reference | ''.
-local entity, rows = ARGV[2], cjson.decode(ARGV[3])
+local rows, entity = cjson.decode(ARGV[2]), ARGV[3]
 -- When the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service was adopted
 -- later, the whole list stays.
 local snapshot_at = ARGV[4]

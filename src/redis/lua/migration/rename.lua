@@ -4,21 +4,19 @@
 -- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
 -- username. One that is not on record any more was made by another run: it is not made again.
 --
--- {'stale'} {'frozen'}    nothing was done: look again, and retry
--- {'recorded'}
--- {'renamed', outcomes}   a word for each rename: renamed, done (it had been made), changed (the user has another name
---                         by now, or is gone; or another run has made it), taken (somebody else has the new name)
+-- {'stale'} {'frozen'}  nothing was done: look again, and retry
+-- {'done'}              those renames that can be made are
 
--- record | make; JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; ''
--- for none.
-local kind, rows = ARGV[2], cjson.decode(ARGV[3])
+-- JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; '' for none. Then
+-- record | make.
+local rows, kind = cjson.decode(ARGV[2]), ARGV[3]
 local refused = names_refused()
 if refused then return { refused } end
 if kind == 'record' then
   for _, row in ipairs(rows) do
     redis.call('HSET', pending_renames_key(), row[1], cjson.encode({ row[2], row[4] }))
   end
-  return { 'recorded' }
+  return { 'done' }
 end
 
 local function has_name(user, name, normalized_name)
@@ -42,27 +40,21 @@ for position, row in ipairs(rows) do
 end
 if is_cycle then release(index, rows[#rows][3]) end
 
+-- Not if the user is gone or has another name by now, or somebody else has the new one.
 local function rename(user, from, normalized_from, to, normalized_to)
   local profile = profile_key(user)
-  if redis.call('EXISTS', profile) == 0 then return 'changed' end
-  local now = redis.call('HGET', profile, 'u') or ''
-  if now == to then return 'done' end
-  if now ~= from then return 'changed' end
-  if to ~= '' and holder_of(index, normalized_to) ~= user and not claim(index, normalized_to, user) then return 'taken' end
+  if redis.call('EXISTS', profile) == 0 or (redis.call('HGET', profile, 'u') or '') ~= from then return end
+  if to ~= '' and holder_of(index, normalized_to) ~= user and not claim(index, normalized_to, user) then return end
   if from ~= '' and normalized_from ~= normalized_to and holder_of(index, normalized_from) == user then
     release(index, normalized_from)
   end
   if to == '' then redis.call('HDEL', profile, 'u') else redis.call('HSET', profile, 'u', to) end
-  return 'renamed'
 end
 
-local outcomes = {}
-for position, row in ipairs(rows) do
+for _, row in ipairs(rows) do
   if is_recorded(row[1], row[2], row[4]) then
-    outcomes[position] = rename(unpack(row))
+    rename(unpack(row))
     redis.call('HDEL', pending_renames_key(), row[1])
-  else
-    outcomes[position] = 'changed'
   end
 end
-return { 'renamed', outcomes }
+return { 'done' }
