@@ -8,14 +8,7 @@ import type { Scope } from '../../sources/scope.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import { removeRecords } from '../stored/remove.ts';
-import {
-  groupOf,
-  lineOf,
-  recordsOf,
-  scanRecords,
-  type OnOtherKey,
-  type StoredRecord,
-} from '../stored/scan.ts';
+import { groupOf, lineOf, recordsOf, scanRecords, type StoredRecord } from '../stored/scan.ts';
 
 /** A record that Redis has and the source has not. */
 interface Extra extends StoredRecord {
@@ -37,6 +30,9 @@ export function createExtras(
   const lines = createPartitions(context.workspace);
   const stored = new Map<Entity, number>();
   let noted = 0;
+  const { organizations } = context;
+  const among = (): Organization[] =>
+    organizations.all().filter(({ id, exists }) => exists && (only === undefined || id === only));
   const note = (record: StoredRecord, side: string): void => {
     const line = lineOf(record);
     lines.add(partitionFor(line), side + line);
@@ -59,6 +55,8 @@ export function createExtras(
   return {
     /** Records that Redis has, by entity, as far as it was read; organizations are not counted. */
     stored: stored as ReadonlyMap<Entity, number>,
+    /** The organizations that are looked at. */
+    organizations: among,
     /** Notes that the source has a record. */
     note: <E extends Entity>(entity: E, organization: Organization, record: RecordOf[E]): void => {
       noted += 1;
@@ -68,15 +66,11 @@ export function createExtras(
      * After the source was read: reads Redis once and gives the records that were not noted, of organizations that the
      * source names or that the run has migrated before. Records that are both added and removed meanwhile may be missed.
      */
-    find: async function* (onOtherKey?: OnOtherKey): AsyncGenerator<Extra> {
-      const { organizations } = context;
+    find: async function* (): AsyncGenerator<Extra> {
       if (only === undefined)
         for (const id of await runOrganizations(context, run)) await organizations.find(id);
-      const among = organizations
-        .all()
-        .filter(({ id, exists }) => exists && (only === undefined || id === only));
       let found = 0;
-      for await (const record of scanRecords(context, entities, among, onOtherKey)) {
+      for await (const record of scanRecords(context, entities, among())) {
         const { entity } = record;
         if (entity !== 'organizations') stored.set(entity, (stored.get(entity) ?? 0) + 1);
         // Redis should hold about as much as the source has.

@@ -1,7 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import { sumOfValues } from '../../../lib/numbers.ts';
-import { namesBucketKey } from '../../../redis/keys.ts';
-import { createLineList } from '../../analysis/line-list.ts';
+import { namesBucketKey, settingsKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { lengthLimit, type Decided } from '../../analysis/spool.ts';
@@ -19,6 +17,8 @@ import { putRecords } from '../write/put.ts';
 export type Verified = Awaited<ReturnType<typeof verify>>;
 
 const comparedAtOnce = 200;
+/** Organizations whose name indexes are read at once. */
+const organizationsAtOnce = 16;
 
 /**
  * Compares the source with Redis in both directions: every record field by field, what Redis has besides, and the name
@@ -38,7 +38,17 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
 
   context.progress.next();
   const { reading, extras } = assessment;
-  const indexed = await reportExtras(context, extras, scope);
+  await reportExtras(context, extras);
+  let indexed = 0;
+  if (scope.entities.includes('profiles')) {
+    await withOrderedPool(organizationsAtOnce, async (pool) => {
+      for (const organization of extras.organizations()) {
+        await pool.add(verifyIndex(context, organization), (entries) => {
+          indexed += entries;
+        });
+      }
+    });
+  }
 
   let sum = 0;
   for (const entity of scope.entities) {
@@ -109,48 +119,43 @@ function judge(
   }
 }
 
+/** Reports what Redis has besides the source. */
+async function reportExtras({ issues }: MigrationContext, extras: Extras): Promise<void> {
+  for await (const extra of extras.find()) {
+    const { entity, isLocal } = extra;
+    const mayBeInvalid = issues.count('invalid', entity) > 0;
+    const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
+    issues.add({
+      ...aboutStored(extra),
+      // A source need not describe the organizations of its records.
+      reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
+      detail: isLocal ? `was written here and ${absent}` : absent,
+    });
+  }
+}
+
 /** Buckets of the name index read at once. */
 const bucketsAtOnce = 64;
 
-/** Reports what Redis has besides the source; returns how many entries of the name index were checked. */
-async function reportExtras(context: MigrationContext, extras: Extras, scope: Scope): Promise<number> {
-  const { store, issues } = context;
-  const entries = new Map<Organization, number>();
-  const buckets = createLineList(context.workspace);
+/** Reports entries of an organization's name index that lead to nobody of that name; returns how many there are in all. */
+async function verifyIndex(context: MigrationContext, organization: Organization): Promise<number> {
+  const { store } = context;
+  const { base, index, namesFound } = organization;
+  const buckets = Number((await store.hget(settingsKey(base), `n${index}`)) ?? 1);
+  let entries = 0;
   await withOrderedPool(bucketsAtOnce, async (pool) => {
-    const onOtherKey = (organization: Organization, rest: string): Promise<void> | undefined => {
-      const [kind, bucket] = rest.split(':');
-      if (kind !== `n${organization.index}` || bucket === undefined) return undefined;
-      buckets.add(JSON.stringify([organization.id, bucket]));
-      const key = namesBucketKey(organization.base, organization.index, bucket);
-      return pool.add(store.hlen(key), (found) => {
-        entries.set(organization, (entries.get(organization) ?? 0) + found);
-      });
-    };
-    const withIndex = scope.entities.includes('profiles') ? onOtherKey : undefined;
-    for await (const extra of extras.find(withIndex)) {
-      const { entity, isLocal } = extra;
-      const mayBeInvalid = issues.count('invalid', entity) > 0;
-      const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
-      issues.add({
-        ...aboutStored(extra),
-        // A source need not describe the organizations of its records.
-        reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
-        detail: isLocal ? `was written here and ${absent}` : absent,
+    for (let bucket = 0; bucket < buckets; bucket += 1) {
+      await pool.add(store.hlen(namesBucketKey(base, index, String(bucket))), (found) => {
+        entries += found;
       });
     }
     await pool.drain();
-    for (const lines of buckets.blocks()) {
-      for (const line of lines) {
-        const [id, bucket] = JSON.parse(line) as [string, string];
-        const organization = await context.organizations.find(id);
-        // An index with no more entries than names that were found in it has no others.
-        if (entries.get(organization) === organization.namesFound) continue;
-        await pool.add(verifyBucket(context, organization, bucket));
-      }
-    }
+    // An index with no more entries than names that were found in it has no others.
+    if (entries === namesFound) return;
+    for (let bucket = 0; bucket < buckets; bucket += 1)
+      await pool.add(verifyBucket(context, organization, String(bucket)));
   });
-  return sumOfValues(entries);
+  return entries;
 }
 
 /** Every entry of the name index must lead to a user of that very name. */

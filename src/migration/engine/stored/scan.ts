@@ -46,9 +46,6 @@ export async function recordsOf(
   return { entity: entity as Entity, organization: await organizations.find(id), keys };
 }
 
-/** Gets keys of an organization that hold no record: what follows the organization's base. */
-export type OnOtherKey = (organization: Organization, rest: string) => Promise<void> | undefined;
-
 /** What the keys begin with that hold records, after the organization's base. */
 const kinds = { profiles: 'p:', 'api-keys': 'key:', collections: 'c:' } as const;
 const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds;
@@ -61,21 +58,16 @@ export async function* scanRecords(
   context: MigrationContext,
   entities: readonly Entity[],
   among: readonly Organization[],
-  onOtherKey?: OnOtherKey,
 ): AsyncGenerator<StoredRecord> {
   const { store } = context;
   const wanted = entities.filter(isKind);
-  if (wanted.length > 0 || onOtherKey !== undefined) {
-    const [only] = wanted.length === 1 && onOtherKey === undefined ? wanted : [];
+  if (wanted.length > 0) {
+    const [only] = wanted.length === 1 ? wanted : [];
     for await (const { organization, rests } of scanOrganizations(context, among, only && kinds[only])) {
       context.signal.throwIfAborted();
       for (const rest of rests) {
         const entity = wanted.find((each) => rest.startsWith(kinds[each]));
-        if (entity === undefined) {
-          const handled = onOtherKey?.(organization, rest);
-          if (handled !== undefined) await handled;
-          continue;
-        }
+        if (entity === undefined) continue;
         const key = rest.slice(kinds[entity].length);
         if (entity !== 'collections') {
           yield { entity, organization, key };
