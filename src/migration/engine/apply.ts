@@ -9,7 +9,7 @@ import {
 import type { Scope } from '../sources/scope.ts';
 import { SourceError } from '../sources/source.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { assessSource, type Assessment } from './read/assess.ts';
+import { assessSource } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { FinalError, problems } from './issues.ts';
@@ -34,18 +34,15 @@ export interface ApplyChoice extends RoundChoice {
 export async function applyRun(chosen: Chosen, outer: MigrationContext, choice: ApplyChoice) {
   return await whileLocked(outer, chosen.run, async (context) => {
     const last = await readRun(context, chosen.run);
-    const leaveNothing = async (): Promise<void> => {
-      if (last === undefined && !(await hasWritten(context))) await context.lock.forget();
-    };
     try {
       const applied = await applyLocked(chosen, context, choice, last);
-      if (applied.kind !== 'applied') await leaveNothing();
+      if (last === undefined && applied.kind !== 'applied') await forgetUnlessWritten(context);
       return applied;
     } catch (error) {
       const cleanUp = async (): Promise<void> => {
         // No later apply could go on with what was loaded from a source that cannot be read.
         if (error instanceof SourceError) await rollBack(context);
-        await leaveNothing();
+        if (last === undefined) await forgetUnlessWritten(context);
       };
       // Redis may be what has failed; the next apply finds what is left.
       await cleanUp().catch(() => {});
@@ -54,10 +51,11 @@ export async function applyRun(chosen: Chosen, outer: MigrationContext, choice: 
   });
 }
 
-/** Whether a run has written records, or has begun to. */
-async function hasWritten({ store, prefix, lock }: LockedContext): Promise<boolean> {
+/** Removes a run that has neither written records nor begun to. */
+async function forgetUnlessWritten({ store, prefix, lock }: LockedContext): Promise<void> {
   const keys = [runOrganizationsKey(prefix, lock.run), unfinishedLoadsKey(prefix, lock.run)];
-  return (await Promise.all(keys.map(async (key) => await store.exists(key)))).includes(1);
+  const written = await Promise.all(keys.map(async (key) => await store.exists(key)));
+  if (!written.includes(1)) await lock.forget();
 }
 
 async function applyLocked(
@@ -66,20 +64,44 @@ async function applyLocked(
   choice: ApplyChoice,
   last: RoundState | undefined,
 ) {
-  const attempt = await beginRound(chosen, context, choice, last);
-  const { scope, load, keeper, isResumed, isFull, isPruning, afterwards, recorded, uncompleted } = attempt;
+  const { run, source } = chosen;
+  const { signal, issues, progress, lock, organizations } = context;
+  if (last === undefined && choice.isNextRound === true) {
+    throw new FinalError(
+      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
+    );
+  }
+  const { round, isResumed } = nextRound(chosen, choice, last);
+  const isFull = round.since === undefined;
+  const size = sizeFor(chosen.scope.size, choice.rate);
+  const scope: Scope = { ...chosen.scope, since: round.since, size };
+  const keeper = createRoundKeeper(context, round, source.version);
+  const pacer = createPacer(choice.rate, signal);
+
+  const earlier = await runOrganizations(context, run);
+  for (const id of earlier) await organizations.find(id);
+  // Before their records are read: an apply that was paused cannot change what was found.
+  await claimAll(context);
+  const recorded = await countPendingRenames(context, earlier);
+  const uncompleted = await completeRenames(context, earlier);
+  if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
+  const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
+  const isPruning = choice.prune === true && isFull;
+  const afterwards = isFull ? choice.afterwards : undefined;
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
-    context.progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
-    const assessment = await assessSource(scope, context, chosen.run, {
+    progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
+    const assessment = await assessSource(scope, context, run, {
       ...choice,
       prune: isPruning,
       load,
       onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
+    const { pruning, renames, reading } = assessment;
     const startedAt = Date.now();
-    const { kind, pruned, pendingRenames = uncompleted } = await endRound(context, assessment, attempt);
-    return {
+    let pendingRenames = uncompleted;
+    let pruned: Pruned | undefined;
+    const ended = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
       /** No records were written where it was refused: for their problems, or for what a prune would remove. */
       kind,
       /** Whether it went on with a round that was broken off. */
@@ -94,97 +116,48 @@ async function applyLocked(
       pendingRenames,
       /** How long this process wrote, after reading, in ms. */
       writingMs: Date.now() - startedAt,
-    };
+    });
+    if (signal.aborted) {
+      await load.flush();
+      await keeper.now();
+      return ended('interrupted');
+    }
+    const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
+    if (isRefused || pruning?.refusal !== undefined) {
+      await countPlanned(context, assessment);
+      await keeper.drain();
+      await rollBack(context);
+      if (last !== undefined) await lock.save({ ...last, loaded: undefined });
+      return ended(isRefused ? 'refused' : 'prune-refused');
+    }
+
+    await claimAll(context);
+    // Who takes the run over from now on finds all organizations that this writes into.
+    await keeper.begin();
+    await load.finish();
+    progress.next();
+    pendingRenames = await makeRenames(context, renames);
+    await writeEntries(context, assessment, keeper, pacer, scope);
+    if (!signal.aborted && pruning !== undefined) {
+      progress.next();
+      pruned = await prune(context, pruning);
+    }
+    if (!signal.aborted && afterwards !== undefined) {
+      progress.next();
+      await afterwards(scope, context);
+    }
+    if (!signal.aborted) keeper.written(1);
+    await keeper.now();
+    if (signal.aborted) return ended('interrupted');
+    const { newest } = reading;
+    const { settledUntil } = source;
+    await lock.save(finished(round, { newest, refused: issues.count(problems), settledUntil }));
+    return ended('applied');
   } finally {
     // Nothing is written once another process may have the run.
     await load.settle();
     await keeper.drain();
   }
-}
-
-type Attempt = Awaited<ReturnType<typeof beginRound>>;
-
-/** Takes over what earlier attempts have left: renames, which it completes, and loads. */
-async function beginRound(
-  chosen: Chosen,
-  context: LockedContext,
-  choice: ApplyChoice,
-  last: RoundState | undefined,
-) {
-  const { run, source } = chosen;
-  if (last === undefined && choice.isNextRound === true) {
-    throw new FinalError(
-      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
-    );
-  }
-  const { round, isResumed } = nextRound(chosen, choice, last);
-  const isFull = round.since === undefined;
-  const size = sizeFor(chosen.scope.size, choice.rate);
-  const scope: Scope = { ...chosen.scope, since: round.since, size };
-  const keeper = createRoundKeeper(context, round, source.version);
-  const pacer = createPacer(choice.rate, context.signal);
-  const earlier = await runOrganizations(context, run);
-  for (const id of earlier) await context.organizations.find(id);
-  // Before their records are read: an apply that was paused cannot change what was found.
-  await claimAll(context);
-  const recorded = await countPendingRenames(context, earlier);
-  const uncompleted = await completeRenames(context, earlier);
-  if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
-  const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
-  const isPruning = choice.prune === true && isFull;
-  const afterwards = isFull ? choice.afterwards : undefined;
-  const tools = { scope, keeper, pacer, load };
-  return { ...tools, last, round, isResumed, isFull, isPruning, afterwards, recorded, uncompleted };
-}
-
-interface Ended {
-  kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
-  pruned?: Pruned;
-  pendingRenames?: number;
-}
-
-/** Writes what was read and decided on, or takes back what was loaded of it. */
-async function endRound(context: LockedContext, assessment: Assessment, attempt: Attempt): Promise<Ended> {
-  const { signal, issues, progress, lock } = context;
-  const { last, round, scope, load, keeper, pacer, afterwards } = attempt;
-  const { pruning } = assessment;
-  if (signal.aborted) {
-    await load.flush();
-    await keeper.now();
-    return { kind: 'interrupted' };
-  }
-  const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
-  if (isRefused || pruning?.refusal !== undefined) {
-    await countPlanned(context, assessment);
-    await keeper.drain();
-    await rollBack(context);
-    if (last !== undefined) await lock.save({ ...last, loaded: undefined });
-    return { kind: isRefused ? 'refused' : 'prune-refused' };
-  }
-
-  await claimAll(context);
-  // Who takes the run over from now on finds all organizations that this writes into.
-  await keeper.begin();
-  await load.finish();
-  progress.next();
-  const pendingRenames = await makeRenames(context, assessment.renames);
-  await writeEntries(context, assessment, keeper, pacer, scope);
-  const ended: Ended = { kind: 'interrupted', pendingRenames };
-  if (!signal.aborted && pruning !== undefined) {
-    progress.next();
-    ended.pruned = await prune(context, pruning);
-  }
-  if (!signal.aborted && afterwards !== undefined) {
-    progress.next();
-    await afterwards(scope, context);
-  }
-  if (!signal.aborted) keeper.written(1);
-  await keeper.now();
-  if (signal.aborted) return ended;
-  const { newest } = assessment.reading;
-  const { settledUntil } = scope.source;
-  await lock.save(finished(round, { newest, refused: issues.count(problems), settledUntil }));
-  return { ...ended, kind: 'applied' };
 }
 
 /**
