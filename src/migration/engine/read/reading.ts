@@ -8,7 +8,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import type { Scope } from '../../sources/scope.ts';
 import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../context.ts';
-import { subjectOf, UsageError, type Issue } from '../issues.ts';
+import { subjectOf, UsageError, type Reason } from '../issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 
@@ -184,49 +184,45 @@ const maxRemembered = 200_000;
 /** Reports objects and users that are referred to, and are neither in the source as far as it was read nor in Redis. */
 function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
   /** Objects that were looked up, by organization and datasource. */
-  const objects = new Map<Organization, Map<string, Set<string>>>();
+  const lookedUp = new Map<Organization, Map<string, Set<string>>>();
   let count = 0;
-  const wasLookedUp = (
-    organization: Organization,
-    { datasourceId, objectDefinitionId }: ObjectReference,
-  ): boolean => {
-    if (objects.get(organization)?.get(datasourceId)?.has(objectDefinitionId) === true) return true;
+  const wasLookedUp = (organization: Organization, reference: ObjectReference): boolean => {
+    const { datasourceId, objectDefinitionId } = reference;
+    if (lookedUp.get(organization)?.get(datasourceId)?.has(objectDefinitionId) === true) return true;
     if (count >= maxRemembered) return false;
     count += 1;
-    const own = getOrInsert(objects, organization, () => new Map<string, Set<string>>());
+    const own = getOrInsert(lookedUp, organization, () => new Map<string, Set<string>>());
     getOrInsert(own, datasourceId, () => new Set<string>()).add(objectDefinitionId);
     return false;
   };
-
   return (entity: Entity, items: readonly Item[]): Promise<unknown> | undefined => {
     const checks: Promise<void>[] = [];
-    const reportUnless = (exists: Promise<number>, item: Item, issue: Omit<Issue, 'where'>): void => {
-      const check = async (): Promise<void> => {
-        if ((await exists) === 0) issues.add({ ...issue, where: placeOf(item) });
-      };
-      checks.push(check());
+    const reportUnless = async (
+      exists: Promise<number>,
+      item: Item,
+      reason: Reason,
+      detail: string,
+    ): Promise<void> => {
+      if ((await exists) === 0)
+        issues.add({ entity, reason, where: placeOf(item), detail, ...subjectOf(item.record) });
     };
     const checkUser = (item: Item): void => {
       const { organizationId, userId } = item.record as RecordOf['collections'];
       if (userId === undefined || seen.has(namespaceOf('profiles', organizationId), userId)) return;
-      const detail = `user ${JSON.stringify(userId)} has no profile`;
       const exists = store.exists(profileKey(item.organization.base, userId));
-      reportUnless(exists, item, { entity, reason: 'unknown-user', detail, organizationId, userId });
+      const detail = `user ${JSON.stringify(userId)} has no profile`;
+      checks.push(reportUnless(exists, item, 'unknown-user', detail));
     };
-    const checkObject = (
-      item: Item,
-      reference: ObjectReference | undefined,
-      url: string | undefined,
-    ): void => {
-      const { organization } = item;
-      const isResolved = url !== undefined || organization.settings.objectImageUrlTemplate !== undefined;
-      if (reference === undefined || isResolved || wasLookedUp(organization, reference)) return;
+    const checkObject = (item: Item, reference?: ObjectReference, url?: string): void => {
+      const { id, base, settings } = item.organization;
+      if (reference === undefined || url !== undefined || settings.objectImageUrlTemplate !== undefined)
+        return;
+      if (wasLookedUp(item.organization, reference)) return;
       const key = encodeReference(reference);
-      if (seen.has(namespaceOf('objects', organization.id), key)) return;
+      if (seen.has(namespaceOf('objects', id), key)) return;
+      const exists = store.hexists(objectsKey(base), key);
       const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
-      const exists = store.hexists(objectsKey(organization.base), key);
-      const subject = subjectOf(item.record);
-      reportUnless(exists, item, { entity, reason: 'unresolved-reference', detail, ...subject });
+      checks.push(reportUnless(exists, item, 'unresolved-reference', detail));
     };
     for (const item of items) {
       if (entity === 'api-keys' || entity === 'collections') checkUser(item);
