@@ -49,7 +49,7 @@ async function isNewerInRedis(
   { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
   { entity, outcome, organizationId, userId = '', updatedAt = 0 }: Summary,
 ): Promise<boolean> {
-  if (entity !== 'profiles' || (outcome !== 'updated' && outcome !== 'taken')) return outcome === 'newer';
+  if (entity !== 'profiles' || outcome !== 'updated') return outcome === 'newer';
   // It is to be written whatever Redis has, if the source is trusted.
   const { base } = await organizations.find(organizationId);
   return Number(await store.hget(profileKey(base, userId), 't')) > updatedAt;

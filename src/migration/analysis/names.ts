@@ -124,7 +124,7 @@ export async function decideNames(
 
 /** Whether the entry would change what Redis has. */
 function isWrite({ outcome }: Entry): boolean {
-  return outcome === 'created' || outcome === 'updated' || outcome === 'taken';
+  return outcome === 'created' || outcome === 'updated';
 }
 
 function userKey({ organizationId, userId }: Party): string {

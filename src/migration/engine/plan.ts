@@ -1,8 +1,7 @@
 import { inBatches } from '../../lib/collections/batches.ts';
-import { profileKey } from '../../redis/keys.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
 import { lengthLimit, type Decided } from '../analysis/spool.ts';
-import type { Entity, RecordOf } from '../records/records.ts';
+import type { Entity } from '../records/records.ts';
 import {
   assessSource,
   entriesToWrite,
@@ -45,35 +44,14 @@ export async function countPlanned(
 ): Promise<void> {
   const limits = { size: lookedUpAtOnce, length: lengthLimit, kindOf: mayBeUnchanged };
   for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
-    const outcomes = await plannedOutcomes(context, batch);
+    const isOpen = mayBeUnchanged(batch[0]);
+    const results = isOpen ? await putRecords(dryRun(context), batch[0].entity, batch) : [];
     for (const [position, entry] of batch.entries()) {
-      const outcome = outcomes[position] ?? entry.outcome;
+      const { outcome } = results[position] ?? entry;
       context.tallies.add(entry.entity, entry.record.organizationId, outcome);
       onPlanned?.(entry, outcome);
     }
   }
-}
-
-/**
- * A username that somebody else has in Redis does not refuse an entry: its holder gives the name up earlier in the same
- * run, or the entry is written without it.
- */
-async function plannedOutcomes(
-  context: MigrationContext,
-  batch: readonly [Decided, ...Decided[]],
-): Promise<Outcome[]> {
-  const [first] = batch;
-  if (mayBeUnchanged(first)) {
-    const results = await putRecords(dryRun(context), first.entity, batch);
-    return results.map(({ outcome }) => outcome);
-  }
-  const outcomes = batch.map(async ({ record, outcome }) => {
-    if (outcome !== 'taken') return outcome;
-    const { organizationId, userId } = record as RecordOf['profiles'];
-    const { base } = await context.organizations.find(organizationId);
-    return (await context.store.exists(profileKey(base, userId))) === 1 ? 'updated' : 'created';
-  });
-  return await Promise.all(outcomes);
 }
 
 async function changesOf(context: MigrationContext, entity: Entity, entries: readonly Decided[]) {

@@ -20,7 +20,13 @@ export const migrateProfiles = script<
     snapshotAt: number | '',
     marksFrom: number,
   ],
-  [GenerationRefusal] | ['applied', outcomes: (Outcome | 'renamed')[], names: string[], denied: number[]]
+  | [GenerationRefusal]
+  | [
+      'applied',
+      outcomes: (Outcome | 'renamed')[],
+      names: [position: number, name: string][],
+      denied: number[],
+    ]
 >('migration/apply_profiles');
 
 export const migrateRecords = script<

@@ -61,7 +61,7 @@ test('a chain of renames is refused in one go if its end is', async () => {
     const isLast = seq === count - 1;
     const holder = isLast ? 'somebody else' : `u${seq + 1}`;
     const previous = `name-${seq}`;
-    spool.add({ seq, entity: 'profiles', record, where: '', outcome: 'taken', holder, previous });
+    spool.add({ seq, entity: 'profiles', record, where: '', outcome: 'updated', holder, previous });
   }
   const issues = openIssues();
   const choice = { onConflict: 'skip', usernameToPrune: () => Promise.resolve(undefined) } as const;

@@ -99,6 +99,11 @@ function judge(
   differences: readonly Difference[],
   holder: string | undefined,
 ): { reason: Reason; detail: string } | undefined {
+  if (holder !== undefined) {
+    const { username } = record as RecordOf['profiles'];
+    const detail = `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)}`;
+    return { reason: 'different', detail };
+  }
   const fields = describeDifferences(differences);
   switch (outcome) {
     case 'created':
@@ -109,11 +114,6 @@ function judge(
       return { reason: 'changed-here', detail: `was changed here${fields && `: ${fields}`}` };
     case 'newer':
       return { reason: 'newer-in-redis', detail: `is newer in Redis, though not changed here: ${fields}` };
-    case 'taken': {
-      const { username } = record as RecordOf['profiles'];
-      const detail = `username ${JSON.stringify(username)} is that of user ${JSON.stringify(holder)}`;
-      return { reason: 'different', detail };
-    }
     default:
       return undefined;
   }

@@ -93,16 +93,16 @@ const putProfiles: Putter<'profiles'> = async (context, organization, records) =
     const again: ProfileRow[] = [];
     for (const part of inBatches(rows, { length: { of: lengthOf, most: maxCallLength } })) {
       const [, outcomes, names, denied] = await putOnce(context, organization, part);
-      const [name, isDenied] = [names.values(), new Set(denied)];
+      const [nameAt, isDenied] = [new Map(names), new Set(denied)];
       for (const [at, row] of part.entries()) {
         const outcome = outcomes[at];
         if (outcome === 'renamed') {
-          again.push({ ...row, seen: name.next().value ?? '' });
+          again.push({ ...row, seen: nameAt.get(at) ?? '' });
           continue;
         }
         results[row.position] = {
           outcome: outcomeOf('profiles', outcome),
-          holder: outcome === 'taken' ? name.next().value : undefined,
+          holder: nameAt.get(at),
           previous: row.seen === '' ? undefined : row.seen,
           isDenied: isDenied.has(at) || undefined,
         };

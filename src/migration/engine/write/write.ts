@@ -54,10 +54,9 @@ async function writeBatch(
     if (result === undefined) continue;
     // A rename, or the loading of its organization, may have written it already.
     const isWritten = result.outcome === 'unchanged' && !mayBeUnchanged(entry);
-    const planned = before === 'taken' ? 'updated' : before;
     const isTaken = result.outcome === 'taken';
     if (isTaken && onConflict === 'drop-username') nameless.push(withoutUsername(entry));
-    else context.tallies.add(entity, record.organizationId, isWritten ? planned : result.outcome);
+    else context.tallies.add(entity, record.organizationId, isWritten ? before : result.outcome);
     if (!isTaken) continue;
     // The bridge keeps working meanwhile.
     const subject = subjectOf(record);

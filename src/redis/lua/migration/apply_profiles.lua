@@ -22,8 +22,9 @@
 --            newer    newer here than in the source: nothing was done
 --            renamed  the current username is another one than the caller saw: nothing was done; retry
 --                     with its normalized name
---            taken    another user has the username: nothing was done
---          names: for each renamed the current username, for each taken the user who has it, in order
+--            taken    another user has the username: nothing was done; a dry call says what it would do without that user
+--          names: {position (from 0), name} for each renamed, the current username, and where another user has the username,
+--                 that user
 --          denied: positions (from 0) of those written under a username that is on the denylist
 local refused = names_refused()
 if refused then return { refused } end
@@ -107,13 +108,13 @@ local function pick(fields, name, first)
   end
 end
 
--- Takes the row's username, if it has one, unless this is dry. Returns 'taken' where another user has it.
+-- Takes the row's username, if it has one, unless this is dry. Returns 'taken' where that fails.
 local function refuse_name(user, normalized_name, position)
   if normalized_name ~= '' and (is_dry or not claim(index, normalized_name, user)) then
     local holder = holder_of(index, normalized_name)
     if holder and holder ~= user then
-      names[#names + 1] = holder
-      return 'taken'
+      names[#names + 1] = { position - 1, holder }
+      return not is_dry and 'taken'
     end
   end
   if is_denied_at[position] then denied[#denied + 1] = position - 1 end
@@ -151,7 +152,7 @@ local function update(row, position, profile, old)
   local is_newer = not have.b and (tonumber(have.t) or -1) > (tonumber(row[#row]) or -1)
   if is_newer and ARGV[4] == '' then return 'newer' end
   if have.u and have.u ~= row[3] and have.u ~= pick(fields, 'u') then
-    names[#names + 1] = have.u
+    names[#names + 1] = { position - 1, have.u }
     return 'renamed'
   end
   local refused = refuse_name(user, normalized_name, position)
