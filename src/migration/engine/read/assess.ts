@@ -1,7 +1,7 @@
 import { decideDuplicates } from '../../analysis/duplicates.ts';
 import { decideNames, type Rename } from '../../analysis/names.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
-import { createSpool, type Decided, type Spool } from '../../analysis/spool.ts';
+import { createSpool, type Decided } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
 import { profileKey } from '../../../redis/keys.ts';
@@ -11,28 +11,14 @@ import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
 import { deniedDetail, problems, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
-import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
-import { createExtras, type Extras } from '../compare/extras.ts';
+import { placeOf, readSource, type Item, type ReadHandlers } from './reading.ts';
+import { createExtras } from '../compare/extras.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { planPrune, type PrunePlan } from '../write/prune.ts';
 import { putRecords } from '../write/put.ts';
 
 /** The source as it was read once, and the decisions on its records. */
-export interface Assessment {
-  reading: Reading;
-  /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
-  spool: Spool;
-  /** Renames that depend on each other. */
-  renames: Rename[];
-  /** Records that stop an apply, unless --on-conflict says otherwise. */
-  problems: number;
-  /** Finds what Redis has besides, for a verify. */
-  extras: Extras;
-  /** What a prune is to remove. */
-  pruning?: PrunePlan | undefined;
-  /** Whether there is nothing to do about a record with this outcome. */
-  isSettled: (outcome: Outcome) => boolean;
-}
+export type Assessment = Awaited<ReturnType<typeof assessSource>>;
 
 export interface PruneChoice {
   prune?: boolean | undefined;
@@ -57,10 +43,11 @@ export async function assessSource(
   context: MigrationContext,
   run: string,
   { load, onAccepted, isVerifying = false, prune: isPruning = false, pruneAtMost }: AssessChoice,
-): Promise<Assessment> {
+) {
   const { issues, tallies, progress, signal } = context;
   const spool = createSpool(context.workspace);
   const extras = createExtras(context, scope, run);
+  /** Whether there is nothing to do about a record with this outcome. */
   const isSettled = (outcome: Outcome): boolean =>
     outcome === 'unchanged' || (!isVerifying && (outcome === 'kept' || outcome === 'newer'));
   const compare = async (entity: Entity, items: readonly Item[]): Promise<void> => {
@@ -94,12 +81,17 @@ export async function assessSource(
   const phase = isVerifying ? 'verifying' : 'reading';
   const onOrganization = load?.begin;
   const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
-  const assessment = (renames: Rename[], pruning?: PrunePlan): Assessment => ({
+  const assessment = (renames: Rename[], pruning?: PrunePlan) => ({
     reading,
+    /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
     spool,
+    /** Renames that depend on each other. */
     renames,
+    /** Records that stop an apply, unless --on-conflict says otherwise. */
     problems: issues.count(problems),
+    /** Finds what Redis has besides, for a verify. */
     extras,
+    /** What a prune is to remove. */
     pruning,
     isSettled,
   });

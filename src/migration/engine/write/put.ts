@@ -3,6 +3,7 @@ import { defaultSettings } from '../../../domain/settings.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { newKeyId } from '../../../redis/operator/api-keys.ts';
 import { isOutcome, type Outcome } from '../../analysis/outcomes.ts';
+import type { Entry } from '../../analysis/spool.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
@@ -12,15 +13,7 @@ import { dry, migrateProfiles, migrateRecords } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
 
 /** The actual or planned outcome of a record. */
-export interface Result {
-  outcome: Outcome;
-  /** The other user who has the username. */
-  holder?: string | undefined;
-  /** The user's username in Redis, if it is another one. */
-  previous?: string | undefined;
-  /** The name, of a profile or of the denylist, is both in use and denied. */
-  isDenied?: true | undefined;
-}
+type Result = Pick<Entry, 'outcome' | 'holder' | 'previous' | 'isDenied'>;
 
 /**
  * Writes records by the scripts, an organization at a time, and returns the outcome of each; in a dry run, what it
