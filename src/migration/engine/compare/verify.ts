@@ -1,4 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
+import { forEachConcurrently } from '../../../lib/collections/for-each-concurrently.ts';
+import { sumOfValues } from '../../../lib/numbers.ts';
 import { namesBucketKey, settingsKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
@@ -30,7 +32,6 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
   context.progress.begin(2);
   const assessment = await assessSource(scope, context, run, { isVerifying: true });
   context.signal.throwIfAborted();
-  const compared = new Map<Entity, number>();
   const entries = entriesToWrite(context, assessment);
   const limits = { size: comparedAtOnce, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
   let comparisons = 0;
@@ -41,19 +42,14 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
   await reportExtras(context, extras);
   let indexed = 0;
   if (scope.entities.includes('profiles')) {
-    await withOrderedPool(organizationsAtOnce, async (pool) => {
-      for (const organization of extras.organizations()) {
-        await pool.add(verifyIndex(context, organization), (entries) => {
-          indexed += entries;
-        });
-      }
+    await forEachConcurrently(extras.organizations(), organizationsAtOnce, async (organization) => {
+      const found = await verifyIndex(context, organization);
+      indexed += found;
     });
   }
 
-  let sum = 0;
-  for (const entity of scope.entities) {
-    const rows = reading.read.get(entity) ?? 0;
-    sum += rows;
+  const compared = new Map<Entity, number>();
+  for (const [entity, rows] of reading.read) {
     const { duplicate, refused } = context.tallies.of(entity);
     compared.set(entity, rows - issues.count('invalid', entity) - duplicate - refused);
   }
@@ -64,7 +60,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     stored: extras.stored,
     /** Entries of the name index compared with the profiles. */
     indexed,
-    read: sum,
+    read: sumOfValues(reading.read),
     /** How many are missing, different or extra. */
     differences: issues.count(scope.onConflict === 'abort' ? [...differing, ...problems] : differing),
     /** Those of them that are organizations that only compare names in another way: no apply changes that. */
