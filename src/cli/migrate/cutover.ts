@@ -20,12 +20,24 @@ export class ReverseModeError extends FinalError {
  * `ReverseModeError` in the mode reverse. Without a cut-over, where no mode was ever stored, nothing is registered.
  */
 export async function whileRegistered<Result>(
-  { store, prefix, signal }: { store: RedisClient; prefix: string; signal: AbortSignal },
+  context: { store: RedisClient; prefix: string; signal: AbortSignal },
   work: (epoch: number, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  if ((await store.hexists(cutoverKey(prefix), 'mode')) === 0) {
-    return await unlessOutdated({ store, prefix }, async () => await work(0, signal));
+  const { store, prefix, signal } = context;
+  try {
+    const hasMode = (await store.hexists(cutoverKey(prefix), 'mode')) === 1;
+    return await (hasMode ? whileAdmitted(context, work) : work(0, signal));
+  } catch (cause) {
+    if (!isOutdated(cause)) throw cause;
+    if ((await store.hget(cutoverKey(prefix), 'mode')) === 'reverse') throw new ReverseModeError();
+    throw new MigrationError(
+      'the mode of the cut-over was switched while this was under way, and nothing more was written: run the same command again, and it resumes',
+      { cause },
+    );
   }
+}
+
+const whileAdmitted: typeof whileRegistered = async ({ store, prefix, signal }, work) => {
   // An operator can switch nevertheless, by --assume-stopped.
   const overtaken = new AbortController();
   const stopInReverse = (mode: Mode): void => {
@@ -39,46 +51,22 @@ export async function whileRegistered<Result>(
     onMode: stopInReverse,
   });
   try {
-    const admission = await admit(cutover);
+    const { mode, epoch, release } = await Promise.resolve(cutover.admitChange()).catch((cause) => {
+      throw new MigrationError(
+        'a switch of the mode is under way: once it has ended (profile-bridge admin cutover show), run the same command again',
+        { cause },
+      );
+    });
     try {
-      stopInReverse(admission.mode);
+      stopInReverse(mode);
       overtaken.signal.throwIfAborted();
-      const ending = AbortSignal.any([signal, overtaken.signal]);
-      const result = await unlessOutdated({ store, prefix }, async () => await work(admission.epoch, ending));
+      const result = await work(epoch, AbortSignal.any([signal, overtaken.signal]));
       overtaken.signal.throwIfAborted();
       return result;
     } finally {
-      admission.release();
+      release();
     }
   } finally {
     await cutover.close();
   }
-}
-
-/** Explains the error if Redis refuses work that was begun under an earlier epoch. */
-async function unlessOutdated<Result>(
-  { store, prefix }: { store: RedisClient; prefix: string },
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work();
-  } catch (cause) {
-    if (!isOutdated(cause)) throw cause;
-    if ((await store.hget(cutoverKey(prefix), 'mode')) === 'reverse') throw new ReverseModeError();
-    throw new MigrationError(
-      'the mode of the cut-over was switched while this was under way, and nothing more was written: run the same command again, and it resumes',
-      { cause },
-    );
-  }
-}
-
-async function admit({ admitChange }: Awaited<ReturnType<typeof joinCutover>>) {
-  try {
-    return await admitChange();
-  } catch (cause) {
-    throw new MigrationError(
-      'a switch of the mode is under way: once it has ended (profile-bridge admin cutover show), run the same command again',
-      { cause },
-    );
-  }
-}
+};
