@@ -12,7 +12,7 @@ import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
 import { listIssues, listWarnings, remedyFor } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
-import { countRemoved, describePruning, describeSpared } from './plan.ts';
+import { describePlannedPruning, describePruning } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineChoice, 'afterwards'> {
@@ -66,8 +66,10 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
         figuresTable(figures),
         listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
         listWarnings(issues),
-        pruned === undefined ? '' : describePruned(applied),
-        kind === 'prune-refused' && pruning !== undefined ? describePruning(pruning) : '',
+        pruned === undefined || pruning === undefined
+          ? ''
+          : describePruning('Removed because the source no longer has them', pruned, pruning),
+        kind === 'prune-refused' && pruning !== undefined ? describePlannedPruning(pruning) : '',
         pictures === undefined ? '' : describeCopied(pictures),
       ],
       afterSpeed: `, ${writingSeconds} s of it writing; ${number(written)} written.`,
@@ -127,11 +129,6 @@ async function copy(
 
 function describeCopied({ copied, failed }: Copied): string {
   return `${counted(copied, 'picture')} copied; not copied, and left with their legacy URLs: ${number(failed)}.`;
-}
-
-function describePruned({ pruned, assessment: { pruning } }: Applied): string {
-  const removed = `Removed because the source no longer has them: ${countRemoved(pruned ?? new Map())}.`;
-  return [removed, ...describeSpared(pruning?.spared ?? new Map())].join('\n');
 }
 
 function errorOf(

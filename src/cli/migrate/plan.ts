@@ -31,7 +31,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
         ),
         listWarnings(issues),
         listChanges(changes, sum.updated),
-        pruning === undefined ? '' : describePruning(pruning),
+        pruning === undefined ? '' : describePlannedPruning(pruning),
         listIssues(issues, 'To be removed:', ['to-prune']),
       ],
       json: {
@@ -65,24 +65,19 @@ function listChanges(changes: readonly Change[], updated: number): string {
   return [title, ...lines].join('\n');
 }
 
-/** What a prune would remove, and what it would not. */
-export function describePruning({ toRemove, spared }: PrunePlan): string {
-  const all = countRemoved(toRemove);
-  return [`--prune removes what the source no longer has: ${all}.`, ...describeSpared(spared)].join('\n');
-}
-
-/** Records that a prune removes, such as `2 profiles, 1 denied name`. */
-export function countRemoved(removed: Pruned): string {
+/** What a prune would remove, or has removed, and what it leaves alone though it looks gone. */
+export function describePruning(title: string, removed: Pruned, { spared }: PrunePlan): string {
   const counts = [...removed]
     .filter(([, count]) => count > 0)
     .map(([entity, count]) => counted(count, entity === 'denylist' ? 'denied name' : entity.slice(0, -1)));
-  return counts.length === 0 ? 'nothing' : counts.join(', ');
-}
-
-/** What a prune leaves alone though it looks gone. */
-export function describeSpared(spared: Pruned): string[] {
-  return [...spared].map(
+  const left = [...spared].map(
     ([entity, rows]) =>
       `Not removed: what looks gone from ${entity}, since it may be among its invalid rows (${counted(rows, 'row')}); correct those, then prune again.`,
   );
+  return [`${title}: ${counts.length === 0 ? 'nothing' : counts.join(', ')}.`, ...left].join('\n');
+}
+
+/** The same of a prune that is yet to be made. */
+export function describePlannedPruning(pruning: PrunePlan): string {
+  return describePruning('--prune removes what the source no longer has', pruning.toRemove, pruning);
 }
