@@ -84,7 +84,10 @@ async function applyLocked(
   await claimAll(context);
   const recorded = await countPendingRenames(context, earlier);
   const uncompleted = await completeRenames(context, earlier);
-  if (!(await resumesLoad(context, chosen, round))) round.loaded = undefined;
+  const isSameSource = round.loaded !== undefined && round.loaded.version === source.version;
+  if (!isSameSource) await rollBack(context);
+  // Where nothing is left to take over, what was loaded has been rolled back since.
+  if (!isSameSource || (await takeOver(context)).length === 0) round.loaded = undefined;
   const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
   const isPruning = choice.prune === true && isFull;
   const afterwards = isFull ? choice.afterwards : undefined;
@@ -158,21 +161,6 @@ async function applyLocked(
     await load.settle();
     await keeper.drain();
   }
-}
-
-/**
- * Takes over what an earlier attempt of the round has begun to load. Rolls it back, and returns false, if the source is
- * not the same any more.
- */
-async function resumesLoad(
-  context: LockedContext,
-  { source }: Chosen,
-  { loaded }: RoundState,
-): Promise<boolean> {
-  // Without any, what was loaded has been rolled back since.
-  if (loaded !== undefined && loaded.version === source.version) return (await takeOver(context)).length > 0;
-  await rollBack(context);
-  return false;
 }
 
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
