@@ -87,9 +87,7 @@ function putInBucket(
 ): void {
   const rows = getOrInsert(buckets, organization, () => new Map<number, string[]>());
   const bucket = bucketOf(place, bucketCount(organization.namesToCome));
-  const row = rows.get(bucket);
-  if (row === undefined) rows.set(bucket, [String(bucket), name, userId]);
-  else row.push(name, userId);
+  getOrInsert(rows, bucket, () => [String(bucket)]).push(name, userId);
 }
 
 // What a line says about a name.
@@ -111,23 +109,17 @@ function namesIn(lines: readonly string[], owners: readonly Organization[]): Ite
     const nameEnd = line.indexOf(separator, numberEnd + 1);
     const placeEnd = nameEnd + 1 + placeLength;
     const name = line.slice(numberEnd + 1, nameEnd);
-    const key = line.slice(0, nameEnd);
+    const found = getOrInsert(names, line.slice(0, nameEnd), () => {
+      return { name, place: line.slice(nameEnd + 1, placeEnd), isDenied: false, claims: [] };
+    });
     const state = line[placeEnd];
     const organization = owners[Number(line.slice(0, numberEnd))];
-    let claims: NameClaim[] = [];
-    if (state !== denied && organization !== undefined) {
+    if (state === denied) found.isDenied = true;
+    else if (organization !== undefined) {
       const userEnd = line.indexOf(separator, placeEnd);
       const userId = line.slice(placeEnd + 1, userEnd);
       const seq = Number(line.slice(userEnd + 1));
-      claims = [{ organization, name, userId, seq, isWritten: state === written }];
-    }
-    const known = names.get(key);
-    if (known === undefined) {
-      const place = line.slice(nameEnd + 1, placeEnd);
-      names.set(key, { name, place, isDenied: state === denied, claims });
-    } else {
-      known.isDenied ||= state === denied;
-      known.claims.push(...claims);
+      found.claims.push({ organization, name, userId, seq, isWritten: state === written });
     }
   }
   return names.values();
