@@ -69,10 +69,10 @@ async function bringIn(store: RedisClient, organization: string, reference: stri
       '0',
       claim,
       JSON.stringify(rows),
-      0,
-      '',
       '',
       0,
+      0,
+      '',
     );
     if (reply[0] !== 'applied') throw new Error(`the migration replied ${reply[0]}`);
   }

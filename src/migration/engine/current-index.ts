@@ -3,7 +3,7 @@ import type { Script } from '../../redis/connection/script-loader.ts';
 import type { MigrationContext } from './context.ts';
 import { MigrationError } from './issues.ts';
 import type { Organization } from './organizations.ts';
-import type { Under } from './scripts.ts';
+import type { UnderWithRows } from './scripts.ts';
 
 /** How long names may be held by another operation before a migration gives up, in ms. */
 const indexTimeout = 60_000;
@@ -14,15 +14,17 @@ const pause = 50;
  * for is the one in force, and no other operation holds their names.
  */
 export async function withCurrentIndex<Rest extends unknown[], Reply extends readonly [string, ...unknown[]]>(
-  { store, organizations, epoch, claim }: MigrationContext,
+  context: MigrationContext,
   organization: Organization,
-  run: Script<[...under: Under, rows: string, ...rest: Rest], Reply>,
+  run: Script<[...under: UnderWithRows, ...rest: Rest], Reply>,
   makeRows: () => readonly string[][],
   ...rest: Rest
 ): Promise<Exclude<Reply, readonly ['stale'] | readonly ['frozen']>> {
+  const { store, organizations, epoch, claim, snapshotAt = '', marksFrom } = context;
   for (const deadline = Date.now() + indexTimeout; ;) {
     const { base, index } = organization;
-    const reply = await run(store, base, epoch, index, claim, JSON.stringify(makeRows()), ...rest);
+    const rows = JSON.stringify(makeRows());
+    const reply = await run(store, base, epoch, index, claim, rows, snapshotAt, marksFrom, ...rest);
     if (reply[0] !== 'stale' && reply[0] !== 'frozen') {
       return reply as Exclude<Reply, readonly ['stale'] | readonly ['frozen']>;
     }

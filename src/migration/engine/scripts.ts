@@ -7,19 +7,15 @@ import type { GenerationRefusal } from '../../redis/changes.ts';
  * What the scripts that write begin with (src/redis/lua/lib/change.lua, claim.lua). `index` is '' if no names matter,
  * `claim` is `dry` for a call that only says what it would do.
  */
-export type Under = [epoch: number, index: string, claim: string];
+type Under = [epoch: number, index: string, claim: string];
 
 export const dry = '';
 
+/** What the scripts that take rows of the source begin with (src/redis/lua/lib/source.lua). */
+export type UnderWithRows = [...under: Under, rows: string, snapshotAt: number | '', marksFrom: number];
+
 export const migrateProfiles = script<
-  [
-    ...under: Under,
-    rows: string,
-    namesToCome: number,
-    trust: 'trust-source' | '',
-    snapshotAt: number | '',
-    marksFrom: number,
-  ],
+  [...under: UnderWithRows, namesToCome: number, trust: 'trust-source' | ''],
   | [GenerationRefusal]
   | [
       'applied',
@@ -30,18 +26,12 @@ export const migrateProfiles = script<
 >('migration/apply_profiles');
 
 export const migrateRecords = script<
-  [
-    ...under: Under,
-    rows: string,
-    entity: Exclude<Entity, 'profiles'>,
-    snapshotAt: number | '',
-    marksFrom: number,
-  ],
+  [...under: UnderWithRows, entity: Exclude<Entity, 'profiles'>],
   [GenerationRefusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_records');
 
 export const migrateRename = script<
-  [...under: Under, rows: string, kind: 'record' | 'make'],
+  [...under: UnderWithRows, kind: 'record' | 'make'],
   [GenerationRefusal | 'done']
 >('migration/rename');
 
@@ -61,7 +51,7 @@ export const migrateFinishLoad = script<
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [...under: Under, rows: string, entity: Entity, snapshotAt: number | '', marksFrom: number],
+  [...under: UnderWithRows, entity: Entity],
   [GenerationRefusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 

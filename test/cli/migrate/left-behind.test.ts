@@ -46,19 +46,19 @@ describe('a migration script', () => {
   const profile = JSON.stringify([['ada', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
   const scripts: Record<string, (epoch: number, claim: string) => Promise<unknown>> = {
     organizations: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, '[["exact","3","9","","",""]]', 'organizations', '', 0),
+      migrateRecords(store, base, epoch, '', claim, '[["exact","3","9","","",""]]', '', 0, 'organizations'),
     'api-keys': (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, '[["ab","id","player","","",""]]', 'api-keys', '', 0),
+      migrateRecords(store, base, epoch, '', claim, '[["ab","id","player","","",""]]', '', 0, 'api-keys'),
     objects: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, '[["d\\no","https://x"]]', 'objects', '', 0),
+      migrateRecords(store, base, epoch, '', claim, '[["d\\no","https://x"]]', '', 0, 'objects'),
     collections: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '', claim, '[["ada","d\\no"]]', 'collections', '', 0),
-    profiles: (epoch, claim) => migrateProfiles(store, base, epoch, '0', claim, profile, 1, '', '', 0),
+      migrateRecords(store, base, epoch, '', claim, '[["ada","d\\no"]]', '', 0, 'collections'),
+    profiles: (epoch, claim) => migrateProfiles(store, base, epoch, '0', claim, profile, '', 0, 1, ''),
     denylist: (epoch, claim) =>
-      migrateRecords(store, base, epoch, '0', claim, '[["root","root"]]', 'denylist', '', 0),
-    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, names, 'make'),
+      migrateRecords(store, base, epoch, '0', claim, '[["root","root"]]', '', 0, 'denylist'),
+    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, names, '', 0, 'make'),
     prune: (epoch, claim) =>
-      migratePrune(store, base, epoch, '0', claim, '[["bob","",""]]', 'profiles', '', 0),
+      migratePrune(store, base, epoch, '0', claim, '[["bob","",""]]', '', 0, 'profiles'),
     pictures: (epoch, claim) =>
       migratePicture(store, base, epoch, '', claim, 'bob', 'https://x/bob.png', 'file.png', 60_000),
   };

@@ -38,16 +38,16 @@ async function applyProfile(snapshotAt: number | '', url: string): Promise<strin
     '0',
     claim,
     JSON.stringify([row]),
-    1,
-    '',
     snapshotAt,
     0,
+    1,
+    '',
   );
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
 async function applyDenied(snapshotAt: number | ''): Promise<string | undefined> {
-  const reply = await migrateRecords(store, base, 0, '0', claim, '[["x","x"]]', 'denylist', snapshotAt, 0);
+  const reply = await migrateRecords(store, base, 0, '0', claim, '[["x","x"]]', snapshotAt, 0, 'denylist');
   return reply[0] === 'applied' ? reply[1][0] : reply[0];
 }
 
@@ -97,10 +97,10 @@ test('an avatar URL that its reference leads to, by the catalogue or the templat
       '0',
       dry,
       JSON.stringify([row]),
-      1,
-      '',
       adoptedAt + 1,
       0,
+      1,
+      '',
     );
     return reply[0] === 'applied' ? reply[1][0] : reply[0];
   };
@@ -136,7 +136,7 @@ test('a picture reference whose URL the source shows is not a difference, and st
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>
-    migratePrune(store, base, 0, '0', claim, '[["root"]]', 'denylist', snapshotAt, 0);
+    migratePrune(store, base, 0, '0', claim, '[["root"]]', snapshotAt, 0, 'denylist');
   expect(await prune(adoptedAt - 1)).toEqual(['pruned', ['kept']]);
   expect(await prune('')).toEqual(['pruned', ['kept']]);
   expect(await prune(adoptedAt + 1)).toEqual(['pruned', ['removed']]);

@@ -14,7 +14,7 @@ export async function removeRecords(
   context: MigrationContext,
   { entity, organization, keys }: StoredGroup,
 ): Promise<boolean[]> {
-  const { store, snapshotAt = '', marksFrom } = context;
+  const { store } = context;
   const { base } = organization;
   const names =
     entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];
@@ -24,7 +24,6 @@ export async function removeRecords(
       const name = names[position] ?? '';
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
-  const rest = [entity, snapshotAt, marksFrom] as const;
-  const [, outcomes] = await withCurrentIndex(context, organization, migratePrune, makeRows, ...rest);
+  const [, outcomes] = await withCurrentIndex(context, organization, migratePrune, makeRows, entity);
   return outcomes.map((outcome) => outcome === 'removed');
 }

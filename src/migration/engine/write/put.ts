@@ -51,15 +51,13 @@ function putRows<E extends Exclude<Entity, 'profiles'>>(
   rowOf: (record: RecordOf[E], organization: Organization) => string[],
 ): Putter<E> {
   return async (context, organization, records) => {
-    const { snapshotAt = '', marksFrom } = context;
     const makeRows = () => records.map((record) => rowOf(record, organization));
-    const rest = [entity, snapshotAt, marksFrom] as const;
     const [, outcomes, used] = await withCurrentIndex(
       context,
       organization,
       migrateRecords,
       makeRows,
-      ...rest,
+      entity,
     );
     const isDenied = new Set(used);
     return records.map((_, at) => ({
@@ -111,7 +109,7 @@ function lengthOf({ record: { profilePictureUrl = '', avatar } }: ProfileRow): n
 }
 
 async function putOnce(context: MigrationContext, organization: Organization, rows: readonly ProfileRow[]) {
-  const { pictureUrlPrefix, trustsSource, snapshotAt = '', marksFrom } = context;
+  const { pictureUrlPrefix, trustsSource } = context;
   const makeRows = () =>
     rows.map(({ record, seen }) => [
       record.userId,
@@ -121,8 +119,8 @@ async function putOnce(context: MigrationContext, organization: Organization, ro
       ...profileFields(record, pictureUrlPrefix),
     ]);
   const trust = trustsSource ? 'trust-source' : '';
-  const rest = [organization.namesToCome, trust, snapshotAt, marksFrom] as const;
-  return await withCurrentIndex(context, organization, migrateProfiles, makeRows, ...rest);
+  const { namesToCome } = organization;
+  return await withCurrentIndex(context, organization, migrateProfiles, makeRows, namesToCome, trust);
 }
 
 const putters: { readonly [E in Entity]: Putter<E> } = {

@@ -1,17 +1,13 @@
 #!lua
--- @include change claim
+-- @include source
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
--- ARGV[1]  claim, '' for a dry call (lib/claim.lua)
--- ARGV[2]  JSON, an array for each profile: user, normalized name of its username ('' for none), the current username as
+-- ARGV[2]  for each profile: user, normalized name of its username ('' for none), the current username as
 --          the caller saw it ('' for none), that one's normalized name, then the fields as stored, name and value in
 --          turn, last t: the last change in ms, '' where unknown
--- ARGV[3]  how many names the source has for the organization, so that an index still empty gets room for them
--- ARGV[4]  trust-source | '': whether to overwrite profiles that are newer here
--- ARGV[5]  when the source's snapshot was opened, ms; '' if unknown. What was adopted from the legacy service later,
---          or at all where this is unknown, is newer than the source says and stays
--- ARGV[6]  epoch below which marks of what was written here (b) do not count
+-- ARGV[5]  how many names the source has for the organization, so that an index still empty gets room for them
+-- ARGV[6]  trust-source | '': whether to overwrite profiles that are newer here
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua); frozen also while a denylist
 --                                   overwrite has yet to decide about a username
@@ -28,13 +24,12 @@
 --          denied: positions (from 0) of those written under a username that is on the denylist
 local refused = names_refused()
 if refused then return { refused } end
-local rows = cjson.decode(ARGV[2])
 if redis.call('EXISTS', stage_key()) == 1 then
   for _, row in ipairs(rows) do
     if row[2] ~= '' and is_staged(row[2]) and holder_of(index, row[2]) ~= row[1] then return { 'frozen' } end
   end
 end
-if not is_dry then make_room(index, tonumber(ARGV[3])) end
+if not is_dry then make_room(index, tonumber(ARGV[5])) end
 local outcomes, names, denied = {}, {}, {}
 
 -- All in one call: most organizations deny few names, or none.
@@ -47,16 +42,11 @@ if redis.call('EXISTS', denylist_key(index)) == 1 then
   end
 end
 
-local snapshot_at, marks_from = tonumber(ARGV[5]) or 0, tonumber(ARGV[6])
-
--- Whether the bridge has changed the profile under the current authority.
-local function is_ours(have) return have.b ~= nil and (tonumber(have.b) or 0) >= marks_from end
-
 local function is_adopted_since(have)
   return have.at ~= nil and (tonumber(have.at) or 0) >= snapshot_at
 end
 
-local function was_ours(have) return have.b ~= nil and not is_ours(have) end
+local function was_ours(have) return have.b ~= nil and not is_ours(have.b) end
 
 -- A picture that was copied here stays while the source shows the URL it came from; so does a reference that was set
 -- here and leads to the URL that the source shows: the legacy service may not show references.
@@ -148,9 +138,9 @@ local function update(row, position, profile, old)
   if is_same(have, #old / 2, fields) and (normalized_name == '' or holder_of(index, normalized_name) == user) then
     return 'unchanged'
   end
-  if is_ours(have) or is_adopted_since(have) then return 'kept' end
+  if is_ours(have.b) or is_adopted_since(have) then return 'kept' end
   local is_newer = not have.b and (tonumber(have.t) or -1) > (tonumber(row[#row]) or -1)
-  if is_newer and ARGV[4] == '' then return 'newer' end
+  if is_newer and ARGV[6] == '' then return 'newer' end
   if have.u and have.u ~= row[3] and have.u ~= pick(fields, 'u') then
     names[#names + 1] = { position - 1, have.u }
     return 'renamed'

@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions local_writes change claim
+-- @include source
 -- Writes records other than profiles. What was made, set or revoked here stays. A denied name that is in use stays with
 -- its user (contract 4.4 allows that state).
 --
@@ -7,22 +7,12 @@
 -- {'applied', outcomes, used}  outcomes: a word for each record: created, updated, unchanged, kept (made, set or revoked
 --                              here); used: positions (from 0) of denied names in use
 
--- JSON, an array for each record, '' for an unset field: comparison (exact | case-insensitive, which stays as it is), min,
--- max, pattern, template, ownership as stored, and the default of each | SHA-256 in hex, public id if it is new, role,
--- user, client, expiry in ms | reference, URL | user, reference | denied name, normalized name.
-local rows, entity = cjson.decode(ARGV[2]), ARGV[3]
--- When the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service was adopted
--- later, or at all where this is unknown, the list is newer than the source says and stays.
-local snapshot_at = ARGV[4]
--- The epoch below which marks of what was written here do not count (lib/local_writes.lua).
-local marks_from = tonumber(ARGV[5])
-local used = {}
-local keeps_denylist
-if entity == 'denylist' then
-  local refused = names_refused()
-  if refused then return { refused } end
-  keeps_denylist = is_denylist_newer(snapshot_at) or is_denylist_write('', marks_from)
-end
+-- Each row, '' for an unset field: comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template,
+-- ownership as stored, and the default of each | SHA-256 in hex, public id if it is new, role, user, client, expiry in ms |
+-- reference, URL | user, reference | denied name, normalized name.
+local entity, used = ARGV[5], {}
+local refused = entity == 'denylist' and names_refused()
+if refused then return { refused } end
 
 local function set_fields(key, fields, row, first)
   for position, field in ipairs(fields) do
@@ -89,7 +79,7 @@ local apply = {
     local name, normalized_name = row[1], row[2]
     local value = normalized_name == name and '' or name
     local have = redis.call('HGET', denylist_key(index), normalized_name)
-    if have ~= value and (keeps_denylist or is_denylist_write(normalized_name, marks_from)) then return 'kept' end
+    if have ~= value and (is_whole_list_ours or is_denylist_write(normalized_name, marks_from)) then return 'kept' end
     if holder_of(index, normalized_name) then used[#used + 1] = position - 1 end
     if have == value then return 'unchanged' end
     if not is_dry then redis.call('HSET', denylist_key(index), normalized_name, value) end

@@ -1,19 +1,13 @@
 #!lua
--- @include adoptions local_writes change claim
+-- @include source
 -- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
 -- legacy service. An organization's settings stay in any case; a dry call says whether they were written here.
 --
 -- {'stale'} {'frozen'}              nothing was done: look again, and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept
 
--- JSON, an array for each record: user, username, normalized name | normalized name | SHA-256 | reference |
--- user, reference | ''.
-local rows, entity = cjson.decode(ARGV[2]), ARGV[3]
--- When the source's snapshot was opened, ms; '' if unknown. Where a denylist change of the legacy service was adopted
--- later, the whole list stays.
-local snapshot_at = ARGV[4]
--- The epoch below which marks of what was written here do not count (lib/local_writes.lua).
-local marks_from = tonumber(ARGV[5])
+-- Each row: user, username, normalized name | normalized name | SHA-256 | reference | user, reference | ''.
+local entity = ARGV[5]
 local refused = names_refused()
 if refused then return { refused } end
 
@@ -21,15 +15,14 @@ local prune = {
   profiles = function(user, name, normalized_name)
     local profile = profile_key(user)
     local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
-    if (now[2] and (tonumber(now[2]) or 0) >= marks_from) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
+    if is_ours(now[2]) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
     if is_dry then return true end
     if name ~= '' and holder_of(index, normalized_name) == user then release(index, normalized_name) end
     if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(normalized_name)
-    if is_denylist_newer(snapshot_at) then return false end
-    if is_denylist_write('', marks_from) or is_denylist_write(normalized_name, marks_from) then return false end
+    if is_whole_list_ours or is_denylist_write(normalized_name, marks_from) then return false end
     return is_dry or redis.call('HDEL', denylist_key(index), normalized_name) == 1
   end,
   ['api-keys'] = function(sha256)

@@ -1,5 +1,5 @@
 #!lua
--- @include change claim
+-- @include source
 -- Records renames that depend on each other; or makes them, in the order given, and takes each off the record of pending
 -- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
 -- username. One that is not on record any more was made by another run: it is not made again.
@@ -7,9 +7,8 @@
 -- {'stale'} {'frozen'}  nothing was done: look again, and retry
 -- {'done'}              those renames that can be made are
 
--- JSON, an array for each rename: user, old name, its normalized name, new name, its normalized name; '' for none. Then
--- record | make.
-local rows, kind = cjson.decode(ARGV[2]), ARGV[3]
+-- Each row: user, old name, its normalized name, new name, its normalized name; '' for none. Then record | make.
+local kind = ARGV[5]
 local refused = names_refused()
 if refused then return { refused } end
 if kind == 'record' then

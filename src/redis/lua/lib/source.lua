@@ -1,0 +1,14 @@
+-- @include adoptions local_writes change claim
+-- Every script that takes rows of the source has this, and gets after the claim:
+--
+--   rows         JSON, an array for each row
+--   snapshot_at  when the source's snapshot was opened, ms; '' if unknown. What was adopted from the legacy service
+--                later, or at all where this is unknown, is newer than the source says and stays
+--   marks_from   the epoch below which marks of what was written here do not count (lib/local_writes.lua)
+local rows, snapshot_at, marks_from = cjson.decode(ARGV[2]), tonumber(ARGV[3]) or 0, tonumber(ARGV[4])
+
+-- Whether a mark, of a profile, says that it was written here under the current authority.
+local function is_ours(mark) return mark and (tonumber(mark) or 0) >= marks_from end
+
+-- Whether the whole denylist is not the source's any more.
+local is_whole_list_ours = is_denylist_newer(snapshot_at) or is_denylist_write('', marks_from)
