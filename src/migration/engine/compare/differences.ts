@@ -28,7 +28,7 @@ export async function differencesOf<E extends Entity>(
     if (entity === 'profiles')
       return await compareProfiles(context, organization, records as readonly RecordOf['profiles'][]);
     const keys = records.map((record) => identityOf(entity, record, organization));
-    const stored = await readRecords(context, entity, organization, keys);
+    const stored = await readRecords[entity](context, organization, keys);
     return records.map((record, position) => {
       const source =
         entity === 'organizations'

@@ -107,7 +107,7 @@ async function* recordsInOrder(
   const lines = withoutRepeated(sorter.sorted());
   for (const batch of inBatches(lines, { size: readAtOnce, kindOf: groupOf })) {
     const { organization, keys } = await recordsOf(context, batch);
-    const stored = await readRecords(context, entity, organization, keys);
+    const stored = await readRecords[entity](context, organization, keys);
     const records =
       entity === 'api-keys' ? await withoutRevoked(context, organization, keys, stored) : stored;
     context.progress.advance(`exporting ${entity}`, batch.length, (done += batch.length) / found);

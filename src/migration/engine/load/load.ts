@@ -52,7 +52,6 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
   const places = createPlaces(context.workspace);
-  const loading = () => organizations.all().filter(({ isLoading }) => isLoading);
 
   const begin = async (organization: Organization): Promise<void> => {
     await keeper.begin();
@@ -94,7 +93,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     for (const [id, own] of groupBy(claims, ({ organization }) => organization.id)) {
       const organization = await organizations.find(id);
       const users = own.map(({ userId }) => userId);
-      const found = await readRecords(context, 'profiles', organization, users);
+      const found = await readRecords.profiles(context, organization, users);
       await load(organization, 'profiles', JSON.stringify(users.flatMap((userId) => [1, userId])));
       for (const [position, { seq }] of own.entries()) {
         const where = places.where(seq);
@@ -168,7 +167,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     },
     /** Puts the organizations into service. */
     finish: async (): Promise<void> => {
-      for (const organization of loading()) {
+      for (const organization of organizations.all().filter(({ isLoading }) => isLoading)) {
         const { id, base } = organization;
         await registerOrganization(store, prefix, id);
         const settings = settingsArguments(organization.settings);

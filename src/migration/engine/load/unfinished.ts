@@ -49,13 +49,8 @@ async function refuseOutdated({ store, prefix, epoch }: MigrationContext): Promi
  * Takes over the organizations that the run has begun to load and not finished: no earlier attempt, however long it was
  * paused, writes into them from now on.
  */
-export async function takeOver({
-  store,
-  prefix,
-  organizations,
-  claim,
-  lock,
-}: LockedContext): Promise<Organization[]> {
+export async function takeOver(context: LockedContext): Promise<Organization[]> {
+  const { store, prefix, organizations, claim, lock } = context;
   const unfinished = unfinishedLoadsKey(prefix, lock.run);
   const taken: Organization[] = [];
   for (const id of await store.smembers(unfinished)) {

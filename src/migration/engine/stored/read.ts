@@ -7,16 +7,6 @@ import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateRead } from '../scripts.ts';
 
-/** Reads records of an organization by their keys (identityOf), in the same order; undefined for one that is not there. */
-export async function readRecords<E extends Entity>(
-  context: MigrationContext,
-  entity: E,
-  organization: Organization,
-  keys: readonly string[],
-): Promise<(RecordOf[E] | undefined)[]> {
-  return await (readStored[entity] as ReadStored<E>)(context, organization, keys);
-}
-
 /** Reads profiles as they are stored, each with the user whom the name index has for a normalized name ('' for none). */
 export async function readProfiles(
   { store }: MigrationContext,
@@ -36,7 +26,8 @@ type ReadStored<E extends Entity> = (
   keys: readonly string[],
 ) => Promise<(RecordOf[E] | undefined)[]>;
 
-const readStored: { readonly [E in Entity]: ReadStored<E> } = {
+/** Reads records of an organization by their keys (identityOf), in the same order; undefined for one that is not there. */
+export const readRecords: { readonly [E in Entity]: ReadStored<E> } = {
   organizations: async (_, { id, settings }, keys) => keys.map(() => organizationRecord(id, settings)),
   'api-keys': async ({ store }, { id, base }, hashes) =>
     await Promise.all(

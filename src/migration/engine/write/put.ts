@@ -24,11 +24,10 @@ export async function putRecords<E extends Entity>(
   entity: E,
   items: readonly { readonly record: RecordOf[E] }[],
 ): Promise<Result[]> {
-  const put = putters[entity] as Putter<E>;
   return await byOrganization(items, context.organizations, async (organization, records) =>
     context.claim === dry && !organization.exists
       ? records.map(() => ({ outcome: 'created' }))
-      : await put(context, organization, records),
+      : await putters[entity](context, organization, records),
   );
 }
 
