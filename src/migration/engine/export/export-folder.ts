@@ -22,23 +22,20 @@ const ownerFile = 'owner.json';
 export async function openExportFolder(folder: string) {
   const staging = join(folder, stagingName);
   const remove = (name: string): void => rmSync(join(folder, name), { recursive: true, force: true });
-  let isEmpty: boolean;
   try {
     makeFolder(folder);
     await removeLeftovers(folder);
-    isEmpty = readdirSync(folder).length === 0;
-    if (isEmpty) {
-      mkdirSync(staging, { mode: 0o700 });
-      writeFileSync(join(staging, ownerFile), JSON.stringify(thisProcess()), { mode: 0o600 });
+    if (readdirSync(folder).length > 0) {
+      throw new UsageError(`${folder} is not empty: give --to a new folder, so that nothing is overwritten`);
     }
+    mkdirSync(staging, { mode: 0o700 });
+    writeFileSync(join(staging, ownerFile), JSON.stringify(thisProcess()), { mode: 0o600 });
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(
       `${folder} cannot be written (${(error as NodeJS.ErrnoException).code ?? 'error'}): give --to a folder that can`,
     );
   }
-  if (!isEmpty)
-    throw new UsageError(`${folder} is not empty: give --to a new folder, so that nothing is overwritten`);
 
   const published: string[] = [];
   return {
