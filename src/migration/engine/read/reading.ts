@@ -73,7 +73,7 @@ export async function readSource(
   const checkReferences = createReferenceCheck(context, reading.seen);
   let before = 0;
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
-    let read = 0;
+    reading.read.set(entity, 0);
     let [lastId, namespace] = ['', ''];
     for await (const batch of scope.source.read(entity, { ...scope, signal })) {
       if (signal.aborted) break;
@@ -103,8 +103,7 @@ export async function readSource(
         const identity = identityOf(entity, record, organization);
         const isRepeated = reading.seen.add(namespace, identity);
         if (isRepeated) reading.repeated.add(namespace, identity);
-        const seq = before + read + index;
-        const item: Item = { seq, record, organization, isRepeated, batch, index };
+        const item: Item = { seq: before + index, record, organization, isRepeated, batch, index };
         if (!organization.isKnown) reportUnknown(context, entity, item);
         warn(context, entity, item, warnings, latest);
         if (entity === 'profiles') {
@@ -114,19 +113,17 @@ export async function readSource(
         }
         items.push(item);
       }
-      read += batch.rows.length;
-      reading.read.set(entity, read);
+      before += batch.rows.length;
+      reading.read.set(entity, (reading.read.get(entity) ?? 0) + batch.rows.length);
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
-      const rows = before + read;
+      const rows = before;
       // What waits for acceptance must not hold the records: collecting them that late would cost more than the rest.
       const { progress: share } = batch;
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
       await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
       if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
     }
-    reading.read.set(entity, read);
-    before += read;
   };
   try {
     for (const entity of scope.entities) {
