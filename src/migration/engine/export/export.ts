@@ -9,7 +9,7 @@ import { createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { MigrationError, UsageError } from '../issues.ts';
 import type { Organization } from '../organizations.ts';
-import type { Entity, RecordOf } from '../../records/records.ts';
+import type { Entity } from '../../records/records.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
 import { readRecords } from '../stored/read.ts';
 import { groupOf, lineOf, recordsOf, scanRecords } from '../stored/scan.ts';
@@ -32,11 +32,18 @@ export async function exportRecords(
   const among = await organizationsIn(context, only);
   const target = await openExportFolder(folder);
   try {
+    const keys = new Map(entities.map((entity) => [entity, createSorter(context.workspace)]));
+    const found = new Map<Entity, number>();
+    for await (const record of scanRecords(context, entities, among)) {
+      keys.get(record.entity)?.add(lineOf(record));
+      found.set(record.entity, (found.get(record.entity) ?? 0) + 1);
+    }
     const manifest = new Map<string, ManifestEntry>();
     const written = new Map<Entity, number>();
-    for (const entity of entities) {
+    for (const [entity, lines] of keys) {
       const name = `${entity}.ndjson`;
-      const entry = await writeEntity(context, join(target.staging, name), entity, among);
+      const path = join(target.staging, name);
+      const entry = await writeEntity(context, path, entity, lines.sorted(), found.get(entity) ?? 0);
       manifest.set(name, entry);
       written.set(entity, entry.records);
     }
@@ -48,24 +55,32 @@ export async function exportRecords(
   }
 }
 
+/** Writes the records of sorted lines, each once: a scan may give a key twice. */
 async function writeEntity(
   context: MigrationContext,
   path: string,
   entity: Entity,
-  among: readonly Organization[],
+  lines: Iterable<string>,
+  found: number,
 ): Promise<ManifestEntry> {
   const file = createTextFile(path, exportRemedy);
   const hash = createHash('sha256');
-  let count = 0;
+  let [count, done] = [0, 0];
   try {
-    for await (const records of recordsInOrder(context, entity, among)) {
+    for (const batch of inBatches(withoutRepeated(lines), { size: readAtOnce, kindOf: groupOf })) {
       context.signal.throwIfAborted();
+      const { organization, keys } = await recordsOf(context, batch);
+      const stored = await readRecords[entity](context, organization, keys);
+      const records =
+        entity === 'api-keys' ? await withoutRevoked(context, organization, keys, stored) : stored;
       for (const record of records) {
+        if (record === undefined) continue;
         const line = `${JSON.stringify(record)}\n`;
         file.write(line);
         hash.update(line);
+        count += 1;
       }
-      count += records.length;
+      context.progress.advance(`exporting ${entity}`, batch.length, (done += batch.length) / found);
     }
   } finally {
     file.close();
@@ -92,29 +107,6 @@ async function organizationsIn(
   );
 }
 
-/** An entity's records in order, some at a time. */
-async function* recordsInOrder(
-  context: MigrationContext,
-  entity: Entity,
-  among: readonly Organization[],
-): AsyncGenerator<RecordOf[Entity][]> {
-  const sorter = createSorter(context.workspace);
-  let [found, done] = [0, 0];
-  for await (const record of scanRecords(context, [entity], among)) {
-    sorter.add(lineOf(record));
-    found += 1;
-  }
-  const lines = withoutRepeated(sorter.sorted());
-  for (const batch of inBatches(lines, { size: readAtOnce, kindOf: groupOf })) {
-    const { organization, keys } = await recordsOf(context, batch);
-    const stored = await readRecords[entity](context, organization, keys);
-    const records =
-      entity === 'api-keys' ? await withoutRevoked(context, organization, keys, stored) : stored;
-    context.progress.advance(`exporting ${entity}`, batch.length, (done += batch.length) / found);
-    yield records.filter((record) => record !== undefined);
-  }
-}
-
 /** The records of these keys that are not revoked: looked at after they were read, or one revoked between would pass. */
 async function withoutRevoked<Found>(
   { store, issues }: MigrationContext,
@@ -132,7 +124,6 @@ async function withoutRevoked<Found>(
   });
 }
 
-/** Sorted lines, each once: a scan may give a key twice. */
 function* withoutRepeated(lines: Iterable<string>): Generator<string> {
   let last: string | undefined;
   for (const line of lines) {

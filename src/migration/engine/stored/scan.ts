@@ -62,8 +62,7 @@ export async function* scanRecords(
   const { store } = context;
   const wanted = entities.filter(isKind);
   if (wanted.length > 0) {
-    const [only] = wanted.length === 1 ? wanted : [];
-    for await (const { organization, rests } of scanOrganizations(context, among, only && kinds[only])) {
+    for await (const { organization, rests } of scanOrganizations(context, among)) {
       context.signal.throwIfAborted();
       for (const rest of rests) {
         const entity = wanted.find((each) => rest.startsWith(kinds[each]));
@@ -100,19 +99,17 @@ export async function* scanRecords(
 export async function* scanOrganizations(
   { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
   among: readonly Organization[],
-  kind = '',
 ): AsyncGenerator<{ organization: Organization; rests: string[] }> {
   if (among.length === 0) return;
   const bases = new Map(among.map((organization) => [organization.base, organization]));
   const [only] = among.length === 1 ? among : [];
-  const start = only === undefined ? `${prefix}{` : only.base + kind;
+  const start = only === undefined ? `${prefix}{` : only.base;
   for await (const keys of scanKeys(store, start)) {
     const groups = groupBy(keys, (key) => key.slice(0, key.indexOf('}:', prefix.length) + 2));
     for (const [base, own] of groups) {
       const organization = bases.get(base);
       if (organization === undefined) continue;
-      const rests = own.map((key) => key.slice(base.length)).filter((rest) => rest.startsWith(kind));
-      yield { organization, rests };
+      yield { organization, rests: own.map((key) => key.slice(base.length)) };
     }
   }
 }
