@@ -54,13 +54,19 @@ export async function assessSource(
     if (items.length === 0) return;
     if (isVerifying || isPruning)
       for (const { organization, record } of items) extras.note(entity, organization, record);
-    const compared = isVerifying || entity !== 'organizations' ? items : items.map(withComparisonInForce);
+    const writable =
+      entity === 'organizations' ? items.map((item) => withComparisonInForce(context, item)) : items;
+    const compared = isVerifying ? items : writable;
     const results = await putRecords(dryRun(context), entity, compared);
     for (const [position, item] of compared.entries()) {
       const { seq, record, isRepeated } = item;
       const result = results[position] ?? { outcome: 'created' };
       const { outcome } = result;
-      reportResult(context, entity, items[position] ?? item, result.isDenied === true);
+      if (entity === 'denylist' && result.isDenied === true) {
+        const subject = subjectOf(record);
+        const detail = `${JSON.stringify(subject.username)} is denied, and a user's name: both are kept`;
+        issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
+      }
       if (!isSettled(outcome) || isRepeated) {
         spool.add({ seq, entity, where: placeOf(item), isRepeated, record, ...result });
         continue;
@@ -116,27 +122,15 @@ export async function assessSource(
   return assessment(renames, await planPrune(context, reading, extras, pruneAtMost));
 }
 
-/** An organization that is in Redis, as it can be written: its comparison of names stays. */
-function withComparisonInForce(item: Item): Item {
-  const { exists, settings } = item.organization;
+/** An organization as it can be written: one that is in Redis keeps its comparison of names, which is reported. */
+function withComparisonInForce({ issues }: MigrationContext, item: Item): Item {
+  const { exists, id, settings } = item.organization;
   const { comparison: usernameComparison } = settings;
-  return exists ? { ...item, record: { ...item.record, usernameComparison } } : item;
-}
-
-/** What only Redis can say about a record that is taken as it is. */
-function reportResult({ issues }: MigrationContext, entity: Entity, item: Item, isDenied: boolean): void {
-  const { organization } = item;
-  const subject = subjectOf(item.record);
-  if (isDenied && entity === 'denylist') {
-    const detail = `${JSON.stringify(subject.username)} is denied, and a user's name: both are kept`;
-    issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
-  }
-  if (entity === 'organizations' && organization.exists) {
-    const { comparison } = organizationSettings(item.record);
-    if (comparison === organization.settings.comparison) return;
-    const detail = `organization ${JSON.stringify(organization.id)} keeps its username comparison: only profile-bridge admin org set changes it`;
-    issues.add({ entity, reason: 'comparison-kept', where: placeOf(item), detail, ...subject });
-  }
+  if (!exists || organizationSettings(item.record).comparison === usernameComparison) return item;
+  const detail = `organization ${JSON.stringify(id)} keeps its username comparison: only profile-bridge admin org set changes it`;
+  const issue = { entity: 'organizations', reason: 'comparison-kept', where: placeOf(item), detail } as const;
+  issues.add({ ...issue, organizationId: id });
+  return { ...item, record: { ...item.record, usernameComparison } };
 }
 
 /**
