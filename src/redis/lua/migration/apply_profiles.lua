@@ -3,14 +3,14 @@
 -- Writes profiles of the source, each whole or not at all; index and profile change together. What the bridge itself
 -- has written since stays, and so does what is newer here, unless the source is trusted.
 --
--- ARGV[2]  for each profile: user, normalized name of its username ('' for none), the current username as
---          the caller saw it ('' for none), that one's normalized name, then the fields as stored, name and value in
---          turn, last t: the last change in ms, '' where unknown
+-- ARGV[2]  for each profile: user, normalized name of its username ('' for none), the current username as the caller
+--          saw it ('' for none), that one's normalized name, then the fields as stored, name and value in turn, the
+--          last of them t: the last change in ms, '' where unknown
 -- ARGV[5]  how many names the source has for the organization, so that an index still empty gets room for them
 -- ARGV[6]  trust-source | '': whether to overwrite profiles that are newer here
 --
--- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua); frozen also while a denylist
---                                   overwrite has yet to decide about a username
+-- {'stale'} {'frozen'}              nothing was done: look again, and retry (lib/names.lua); frozen also while a
+--                                   denylist overwrite has yet to decide about a username
 -- {'applied', outcomes, names, denied}
 --          outcomes: a word for each profile
 --            created, updated, unchanged
@@ -18,9 +18,9 @@
 --            newer    newer here than in the source: nothing was done
 --            renamed  the current username is another one than the caller saw: nothing was done; retry
 --                     with its normalized name
---            taken    another user has the username: nothing was done; a dry call says what it would do without that user
---          names: {position (from 0), name} for each renamed, the current username, and where another user has the username,
---                 that user
+--            taken    another user has the username: nothing was done; a dry call says what it would do otherwise
+--          names: {position (from 0), text} for each renamed, its current username, and for each profile whose username
+--                 another user has, that user
 --          denied: positions (from 0) of those written under a username that is on the denylist
 local refused = names_refused()
 if refused then return { refused } end

@@ -4,12 +4,12 @@
 -- its user (contract 4.4 allows that state).
 --
 -- {'stale'} {'frozen'}         denylist: nothing was done: look again, and retry
--- {'applied', outcomes, used}  outcomes: a word for each record: created, updated, unchanged, kept (made, set or revoked
---                              here); used: positions (from 0) of denied names in use
+-- {'applied', outcomes, used}  outcomes: a word for each record: created, updated, unchanged, kept (made, set or
+--                              revoked here); used: positions (from 0) of denied names in use
 
--- Each row, '' for an unset field: comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template,
--- ownership as stored, and the default of each | SHA-256 in hex, public id if it is new, role, user, client, expiry in ms |
--- reference, URL | user, reference | denied name, normalized name.
+-- Each row, '' for an unset field: comparison (exact | case-insensitive, which stays as it is), min, max, pattern,
+-- template, ownership as stored, and the default of each | SHA-256 in hex, public id if it is new, role, user, client,
+-- expiry in ms | reference, URL | user, reference | denied name, normalized name.
 local entity, used = ARGV[5], {}
 local refused = entity == 'denylist' and names_refused()
 if refused then return { refused } end
