@@ -1,5 +1,5 @@
 import type { MigrationContext } from '../engine/context.ts';
-import { deniedDetail, subjectOf } from '../engine/issues.ts';
+import { reportDenied, subjectOf } from '../engine/issues.ts';
 import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
@@ -59,13 +59,12 @@ export async function decideNames(
   }
 
   const refused = new Map<string, 'stays' | 'nameless'>();
-  const report = (claim: Claim, reason: 'username-conflict' | 'denied-name-in-use', detail: string): void => {
-    issues.add({ entity: 'profiles', reason, where: claim.where, detail, ...subjectOf(claim) });
-  };
-  const refuse = (claim: Claim, detail: string): void => {
+  const refuse = (claim: Claim, why: string): void => {
     const isDropped = onConflict === 'drop-username';
     refused.set(userKey(claim), isDropped ? 'nameless' : 'stays');
-    report(claim, 'username-conflict', `username ${JSON.stringify(claim.username)} is ${detail}`);
+    const detail = `username ${JSON.stringify(claim.username)} is ${why}`;
+    const issue = { entity: 'profiles', reason: 'username-conflict', where: claim.where, detail } as const;
+    issues.add({ ...issue, ...subjectOf(claim) });
     spool.decide(claim.seq, isDropped ? 'nameless' : 'refused');
   };
   const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
@@ -76,7 +75,7 @@ export async function decideNames(
     const [first] = wanting;
     if (first === undefined) continue;
     for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
-      report(claim, 'denied-name-in-use', deniedDetail(claim.username));
+      reportDenied(issues, claim.where, subjectOf(claim));
     }
     const holder = wanting.find((claim) => claim.holder !== undefined)?.holder;
     const staying = wanting.find(({ userId }) => userId === holder);

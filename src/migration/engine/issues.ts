@@ -55,9 +55,10 @@ export function subjectOf(
   return { organizationId, userId, username };
 }
 
-/** What a warning says of a profile whose username is denied. */
-export function deniedDetail(username: string | undefined): string {
-  return `username ${JSON.stringify(username)} is on the denylist: it is kept`;
+/** Warns of a profile whose username is denied. */
+export function reportDenied(issues: Issues, where: string, subject: ReturnType<typeof subjectOf>): void {
+  const detail = `username ${JSON.stringify(subject.username)} is on the denylist: it is kept`;
+  issues.add({ entity: 'profiles', reason: 'denied-name-in-use', where, detail, ...subject });
 }
 
 /** Issues shown of each kind; the report has all. */

@@ -10,7 +10,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
-import { deniedDetail, subjectOf } from '../issues.ts';
+import { reportDenied, subjectOf } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
@@ -112,9 +112,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     );
     for (const [position, { organization, userId, seq, name }] of claims.entries()) {
       const username = stored[position] ?? name;
-      const detail = deniedDetail(username);
-      const issue = { entity: 'profiles', reason: 'denied-name-in-use', where: places.where(seq) } as const;
-      issues.add({ ...issue, detail, organizationId: organization.id, userId, username });
+      reportDenied(issues, places.where(seq), { organizationId: organization.id, userId, username });
     }
   };
 

@@ -9,7 +9,7 @@ import type { Entity } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
-import { deniedDetail, problems, subjectOf } from '../issues.ts';
+import { problems, reportDenied, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { placeOf, readSource, type Item, type ReadHandlers } from './reading.ts';
 import { createExtras } from '../compare/extras.ts';
@@ -143,11 +143,8 @@ export function* entriesToWrite(
 ): Generator<Decided> {
   for (const entry of spool.entries()) {
     const { entity, where, outcome, decision, isDenied, record } = entry;
-    if (isDenied === true && entity === 'profiles' && decision === undefined) {
-      const subject = subjectOf(record);
-      const detail = deniedDetail(subject.username);
-      issues.add({ entity, reason: 'denied-name-in-use', where, detail, ...subject });
-    }
+    if (isDenied === true && entity === 'profiles' && decision === undefined)
+      reportDenied(issues, where, subjectOf(record));
     if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
     else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');
     else if (isSettled(outcome)) tallies.add(entity, record.organizationId, outcome);
