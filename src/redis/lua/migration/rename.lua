@@ -4,8 +4,8 @@
 -- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
 -- username. One that is not on record any more was made by another run: it is not made again.
 --
--- {'stale'} {'frozen'}  nothing was done: look again, and retry
--- {'done'}              those renames that can be made are
+-- {'frozen'}  nothing was done: look again, and retry
+-- {'done'}    those renames that can be made are
 
 -- Each row: user, old name, its normalized name, new name, its normalized name; '' for none. Then record | make.
 local kind = ARGV[5]
