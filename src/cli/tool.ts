@@ -28,7 +28,9 @@ export function wrongUsage(error: string): CommandResult {
   return { exitCode: 2, error };
 }
 
-export function interrupted(error = 'interrupted'): CommandResult {
+const justInterrupted = 'interrupted';
+
+export function interrupted(error = justInterrupted): CommandResult {
   return { exitCode: 130, error };
 }
 
@@ -40,7 +42,8 @@ export function createTool<Context>(name: string, context: Context, { out, err, 
     exitCode = result.exitCode;
     if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
     if (!isJson && text !== '') out(`${text.split('\n').map(printable).join('\n')}\n`);
-    const isQuiet = exitCode === 130 && signal.reason === readerGone;
+    // As with `| head`.
+    const isQuiet = error === justInterrupted && signal.reason === readerGone;
     if (error !== undefined && !isQuiet) err.write(`error: ${printable(error)}\n`);
   };
 
