@@ -89,15 +89,18 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
 }
 
 /** The type of an organization's settings; `loading` where a migration has yet to store them. */
-async function stateOf(store: RedisClient, base: string): Promise<string> {
+async function stateOf(
+  store: RedisClient,
+  base: string,
+  onceStored: () => Promise<unknown>,
+): Promise<string> {
   for (let look = 1; ; look++) {
     // Asked first: a load stores the settings when it ends.
     const isLoading = (await store.exists(loadingKey(base))) === 1;
     const type = await store.type(settingsKey(base));
     if (type === 'none' && isLoading) return 'loading';
     if (type !== 'none' || look > 1) return type;
-    // An organization is registered a moment before its settings are stored.
-    await sleep(1000);
+    await onceStored();
   }
 }
 
@@ -111,11 +114,14 @@ async function walk(
   const registered = new Set(await listOrganizations(store, prefix));
   /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
+  let moment: Promise<unknown> | undefined;
+  /** Organizations are registered a moment before their settings are stored: one moment for all that are by now. */
+  const onceStored = (): Promise<unknown> => (moment ??= sleep(1000));
 
   const begin = async (id: string): Promise<Check | undefined> => {
     const base = organizationBase(prefix, id);
     const report = createReport(store, base, id, options);
-    const state = await stateOf(store, base);
+    const state = await stateOf(store, base, onceStored);
     if (state === 'loading') loading.push(id);
     else if (state === 'none') {
       await report('settings-missing', `there are no settings: ${restoreSettings}`);
@@ -166,10 +172,10 @@ async function walk(
     const base = organizationBase(prefix, organizationId);
     if (!(await organizationExists(store, base))) return { kind: 'unknown-organization' };
   }
-  const ids = organizationId === undefined ? registered : [organizationId];
-  for await (const chunk of yieldingChunks(ids, atOnce)) {
+  // One at a time: each reads long lists by calls of up to a millisecond, for which requests wait.
+  for (const id of organizationId === undefined ? registered : [organizationId]) {
     if (signal?.aborted === true) return { kind: 'interrupted' };
-    await Promise.all(chunk.map((id) => checkOf(organizationBase(prefix, id))));
+    await checkOf(organizationBase(prefix, id));
   }
   const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
   for await (const keys of scanKeys(store, start)) {

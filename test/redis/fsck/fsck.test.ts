@@ -431,6 +431,14 @@ describe('organizations', () => {
     expect((await check(true)).kinds).toEqual(['wrong-type']);
   });
 
+  test('without settings are all waited for together', async () => {
+    const ids = Array.from({ length: 250 }, (_, n) => `lost-${n}`);
+    await store.sadd(`${prefix}orgs`, ids);
+    const start = performance.now();
+    expect((await check()).faults).toHaveLength(ids.length);
+    expect(performance.now() - start).toBeLessThan(2500);
+  });
+
   test.each([
     ['comparison', 'fuzzy'],
     ['index', 'x'],
