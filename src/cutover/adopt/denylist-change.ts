@@ -19,7 +19,7 @@ const endChange = script<[token: string, number: number], null>('cutover/adopt/e
 type PartKind = 'ban' | 'remove' | 'stage' | 'commit';
 const applyRows = script<
   [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string],
-  'stale' | 'frozen' | 'lapsed' | 'applied'
+  'frozen' | 'lapsed' | 'applied'
 >('cutover/adopt/denylist');
 
 const maxWaitMs = 10_000;
