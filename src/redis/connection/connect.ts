@@ -83,9 +83,14 @@ async function untilReady(client: RedisClient, end: number, signal?: AbortSignal
   });
   // A failure is reported by the error event, and tried again.
   client.connect().catch(() => {});
-  while (client.status !== 'ready') {
+  const isReady = (): boolean => client.status === 'ready';
+  while (!isReady()) {
     if (signal?.aborted === true || isHopeless()) throw last;
-    if (performance.now() > end) throw (await isLoading(client)) ? new Error('it is loading its data') : last;
+    if (performance.now() > end) {
+      const reason = (await isLoading(client)) ? new Error('it is loading its data') : last;
+      // It may have become ready while it was asked.
+      if (!isReady()) throw reason;
+    }
     await sleep(5);
   }
 }

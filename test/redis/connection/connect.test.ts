@@ -48,6 +48,9 @@ function event(client: RedisClient, name: string): Promise<void> {
   });
 }
 
+const info = 'redis_version:7.0.0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n';
+const infoReply = `$${info.length}\r\n${info}\r\n`;
+
 describe('a store that serves', () => {
   test('answers commands once connected', async () => {
     const client = await open(testRedisUrl());
@@ -196,8 +199,6 @@ describe('a store that is away', () => {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     opened.push(() => server.close());
-    const info = 'redis_version:7.0.0\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n';
-    const infoReply = `$${info.length}\r\n${info}\r\n`;
     const client = await open(`redis://127.0.0.1:${(server.address() as { port: number }).port}`);
     const again = event(client, 'close').then(() => event(client, 'ready'));
     expect(isStoreUnavailable((await refusal(client.incr('n'))).error)).toBe(true);
@@ -229,6 +230,22 @@ describe('a store that is away', () => {
       /cannot be used \(it is loading its data\): wait until that is done$/,
     );
     expect(await (await open(loading.url, { startTimeout: 60_000 })).dbsize()).toBe(1000);
+  });
+
+  test('is used if it answers while it is asked, at the end, whether it loads its data', async () => {
+    const server = createServer((socket) => {
+      const elapsed = startStopwatch();
+      let answers = 0;
+      socket.on('data', (data) => {
+        const reply = data.toString().toLowerCase().includes('info') ? infoReply : '+OK\r\n';
+        setTimeout(() => socket.write(reply), 500 + 50 * answers++ - elapsed());
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    opened.push(() => server.close());
+    const { port } = server.address() as { port: number };
+    const client = await open(`redis://127.0.0.1:${port}`, { startTimeout: 300 });
+    expect(client.status).toBe('ready');
   });
 
   test('for too long at the start is reported in one line, with the remedy and without the password', async () => {
