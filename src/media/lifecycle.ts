@@ -17,7 +17,7 @@ export type StoredPicture = { kind: 'stored'; file: string } | Exclude<DecodedPi
 export type Pictures = ReturnType<typeof createPictures>;
 
 export function createPictures(store: RedisClient, media: MediaStore, log?: Log) {
-  /** Removes a file that no profile refers to. After a failure, which is logged, it is left to the sweep. */
+  /** Removes a file that no profile refers to. After a failure, which `log` may tell, it is left to the sweep. */
   const discard = async (base: string, file: string): Promise<void> => {
     try {
       await media.remove(file);
