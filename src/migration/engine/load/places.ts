@@ -14,7 +14,14 @@ export function createPlaces(workspace: Workspace) {
     },
     /** For people: the place of a row that was added. */
     where: (seq: number): string => {
-      const block = blocks.findLast(({ first }) => first <= seq);
+      // There is a block for each batch, and a question for each row that is contested or denied.
+      let [low, high] = [0, blocks.length];
+      while (high - low > 1) {
+        const middle = (low + high) >>> 1;
+        if ((blocks[middle]?.first ?? 0) <= seq) low = middle;
+        else high = middle;
+      }
+      const block = blocks[low];
       if (block === undefined) throw new RangeError(`no place was added for row ${seq}`);
       const places = JSON.parse(workspace.read(block.extent).toString()) as unknown[];
       return block.describe(places[seq - block.first]);
