@@ -1,6 +1,11 @@
 import { expect, test } from '@jest/globals';
+import { verify } from '../../../src/migration/engine/compare/verify.ts';
+import { openChosen } from '../../../src/migration/engine/read/choose.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
+import { openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
+import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 const store = await useTestStore();
@@ -61,4 +66,31 @@ test('verify names the user who has a username that is yet to change hands', asy
       ],
     },
   });
+});
+
+test('verify stops on the signal while it reads the name index', async () => {
+  const tool = createTool();
+  const profiles = ['acme', 'globex'].map((organizationId) => ({
+    organizationId,
+    userId: 'u',
+    username: 'ann',
+  }));
+  const source = writeSource({ profiles });
+  await tool.json('apply', '--source', source);
+  const own = await openTestStore();
+  const ending = new AbortController();
+  const hlen = own.hlen.bind(own);
+  own.hlen = async (key) => {
+    ending.abort(new Error('stopped'));
+    return await hlen(key);
+  };
+  const chosen = await openChosen({ source }, tool.env);
+  const context = createTestContext(own, tool.prefix, { signal: ending.signal });
+  try {
+    await expect(verify(chosen.scope, context, 'r')).rejects.toThrow('stopped');
+  } finally {
+    await chosen.source.close();
+    context.workspace.close();
+    await closeRedis(own);
+  }
 });

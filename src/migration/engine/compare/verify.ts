@@ -46,6 +46,8 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
       const found = await verifyIndex(context, organization);
       indexed += found;
     });
+    // Its figures may be those of a Redis that was lost meanwhile.
+    context.signal.throwIfAborted();
   }
 
   const compared = new Map<Entity, number>();
@@ -135,12 +137,13 @@ const bucketsAtOnce = 64;
 
 /** Reports entries of an organization's name index that lead to nobody of that name; returns how many there are in all. */
 async function verifyIndex(context: MigrationContext, organization: Organization): Promise<number> {
-  const { store } = context;
+  const { store, signal } = context;
   const { base, index, namesFound } = organization;
   const buckets = Number((await store.hget(settingsKey(base), `n${index}`)) ?? 1);
   let entries = 0;
   await withOrderedPool(bucketsAtOnce, async (pool) => {
     for (let bucket = 0; bucket < buckets; bucket += 1) {
+      signal.throwIfAborted();
       await pool.add(store.hlen(namesBucketKey(base, index, String(bucket))), (found) => {
         entries += found;
       });
@@ -148,8 +151,10 @@ async function verifyIndex(context: MigrationContext, organization: Organization
     await pool.drain();
     // An index with no more entries than names that were found in it has no others.
     if (entries === namesFound) return;
-    for (let bucket = 0; bucket < buckets; bucket += 1)
+    for (let bucket = 0; bucket < buckets; bucket += 1) {
+      signal.throwIfAborted();
       await pool.add(verifyBucket(context, organization, String(bucket)));
+    }
   });
   return entries;
 }
