@@ -8,7 +8,7 @@ import { repeat } from '../../lib/repeat.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
 
-const storePolicy = script<[expected: string, wanted: string], string>('deprecation/store_policy');
+const storePolicy = script<[expected: string, wanted: string], string | null>('deprecation/store_policy');
 
 /** The policy in force, with what every request needs of it: computed once per policy. */
 export type PolicyInForce = ReturnType<typeof inForce>;
@@ -104,7 +104,7 @@ export async function changePolicy(
   { defaults, now }: { defaults: readonly PolicyLayer[]; now: number },
 ): Promise<Changed> {
   const key = policyKey(prefix);
-  let text = (await store.get(key)) ?? '';
+  let text = await store.get(key);
   for (;;) {
     const readable = readStored(text);
     if (readable === undefined && edit !== clearLayer) return { kind: 'refused', reasons: [invalidPolicy] };
@@ -113,7 +113,7 @@ export async function changePolicy(
     if (edited.kind === 'refused') return edited;
     const { layer } = edited;
     const wanted = toStored({ version: version + 1, changedAt: now, layer });
-    const held = await storePolicy(store, key, text, wanted);
+    const held = await storePolicy(store, key, text ?? '', wanted);
     // The wanted one: the reply to this very change was lost, and the client has sent it again.
     if (held === text || held === wanted) {
       return { kind: 'changed', before, policy: layerPolicy(...defaults, layer), version: version + 1 };

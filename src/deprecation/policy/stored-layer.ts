@@ -47,9 +47,9 @@ const isStored = new Ajv2020({
 /** What holds before the operator has set anything. */
 export const emptyPolicy: OperatorPolicy = { version: 0, changedAt: 0, layer: {} };
 
-/** Reads the JSON that Redis holds, null or '' for none; undefined for anything that is not a policy. */
+/** Reads the JSON that Redis holds (null: never set); undefined for anything that is not a policy. */
 export function readStored(text: string | null): OperatorPolicy | undefined {
-  if (text === null || text === '') return emptyPolicy;
+  if (text === null) return emptyPolicy;
   try {
     const stored: unknown = JSON.parse(text);
     if (!isStored(stored)) return undefined;

@@ -3,9 +3,10 @@ import { describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createLog } from '../../../src/log.ts';
 import { policyKey } from '../../../src/deprecation/ledger/keys.ts';
-import { clearInLayer, setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
+import { clearInLayer, clearLayer, setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
 import {
   changePolicy,
+  invalidPolicy,
   readOperatorLayer,
   watchPolicy,
 } from '../../../src/deprecation/policy/policy-store.ts';
@@ -73,15 +74,24 @@ describe('the policy in Redis', () => {
     await watch.close();
   });
 
-  test('stays in force if something invalid is stored in its place', async () => {
-    const prefix = freshPrefix();
-    await set(redis, prefix, { sunsetAt: JUNE });
-    const watch = await watchPolicy(redis, prefix, { defaults, log });
-    await redis.set(policyKey(prefix), 'nonsense');
-    await watch.refresh();
-    expect(watch.current.policy.sunsetAt).toBe(JUNE);
-    await watch.close();
-  });
+  test.each(['nonsense', ''])(
+    'stays in force if something invalid is stored in its place: "%s"',
+    async (text) => {
+      const prefix = freshPrefix();
+      await set(redis, prefix, { sunsetAt: JUNE });
+      const watch = await watchPolicy(redis, prefix, { defaults, log });
+      await redis.set(policyKey(prefix), text);
+      await watch.refresh();
+      expect(watch.current.policy.sunsetAt).toBe(JUNE);
+      expect(await set(redis, prefix, { sunsetAt: JUNE })).toEqual({
+        kind: 'refused',
+        reasons: [invalidPolicy],
+      });
+      const cleared = await changePolicy(redis, prefix, clearLayer, { defaults, now: NOW });
+      expect(cleared).toMatchObject({ kind: 'changed', version: 1 });
+      await watch.close();
+    },
+  );
 
   test('stays in force while Redis is unavailable, and is read again afterwards', async () => {
     const server = await startRedis();

@@ -6,8 +6,8 @@
 --
 -- KEYS[1]  <prefix>deprecation:policy
 --
--- what it held, '' for nothing
+-- what it held, nil for nothing
 local expected, wanted = unpack(ARGV) -- expected: '' for none
-local held = redis.call('GET', KEYS[1]) or ''
-if held == expected then redis.call('SET', KEYS[1], wanted) end
+local held = redis.call('GET', KEYS[1])
+if (held or '') == expected then redis.call('SET', KEYS[1], wanted) end
 return held
