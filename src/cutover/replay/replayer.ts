@@ -77,16 +77,18 @@ export function startReplayer(options: ReplayerOptions) {
       now,
       onProgress: () => wake(),
     };
-    let lookedAt = 0;
+    let lookedAt = -Infinity;
     try {
       while (maySend() && !throttle.isStuck()) {
-        const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
-        if (isDone || performance.now() - lookedAt >= lookInterval) {
+        if (performance.now() - lookedAt >= lookInterval) {
           const found = await lookAround(organizations, (id) => replayOrganization(context, id));
           if (found === 0) return;
           lookedAt = performance.now();
         }
         if (await stepAll(organizations)) continue;
+        // Not before the next step: whoever gives up the replay takes some time to begin again.
+        const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
+        if (isDone) lookedAt = -Infinity;
         await new Promise<void>((resolve) => {
           wake = resolve;
           setTimeout(resolve, stepInterval);

@@ -1,0 +1,30 @@
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { until } from '../../support/until.ts';
+import { useTestStore } from '../../support/use-store.ts';
+import { openReplaying, type Replaying } from './replaying.ts';
+
+/* What becomes of the list of organizations with waiting changes, and of the replay that goes by it, if all is not well. */
+
+const store = await useTestStore();
+let here: Replaying;
+beforeEach(async () => {
+  here = await openReplaying(store);
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await here.close();
+});
+
+const untilReplayed = () => until(async () => (await here.waiting()) === 0);
+
+test('a replayer that has sent everything goes on with a change that comes a moment later', async () => {
+  const mark = jest.spyOn(here.queue, 'mark');
+  const replayer = here.start('one');
+  for (let at = 0; at < 20; at++) {
+    await here.put('ada', `Ada ${at}`);
+    await untilReplayed();
+  }
+  await replayer.close();
+  // Each lease has a sender of its own.
+  expect(new Set(mark.mock.calls.map(([, , sender]) => sender)).size).toBeLessThan(10);
+});
