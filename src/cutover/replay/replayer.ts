@@ -52,7 +52,8 @@ export function startReplayer(options: ReplayerOptions) {
   /** The organizations on the list, which one instance at a time restores before. */
   async function listed(): Promise<string[]> {
     const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
-    if (due === '') await queue.restoreList();
+    // While a part of the store is away, not all can be asked; what is on the list must be replayed all the same.
+    if (due === '') await queue.restoreList().catch(() => {});
     return await queue.listed();
   }
 

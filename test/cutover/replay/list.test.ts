@@ -28,3 +28,14 @@ test('a replayer that has sent everything goes on with a change that comes a mom
   // Each lease has a sender of its own.
   expect(new Set(mark.mock.calls.map(([, , sender]) => sender)).size).toBeLessThan(10);
 });
+
+test('what is on the list is replayed although the list cannot be restored', async () => {
+  jest.spyOn(here.queue, 'restoreList').mockRejectedValue(new Error('CLUSTERDOWN a master is away'));
+  const warn = jest.spyOn(here.log, 'warn');
+  await here.put('ada', 'Ada');
+  const replayer = here.start('one');
+  await untilReplayed();
+  await replayer.close();
+  expect(here.queue.restoreList).toHaveBeenCalled();
+  expect(warn).not.toHaveBeenCalled();
+});
