@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
+import { startRedis } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { openReplaying, type Replaying } from './replaying.ts';
 
 /* What becomes of the list of organizations with waiting changes, and of the replay that goes by it, if all is not well. */
@@ -38,4 +42,16 @@ test('what is on the list is replayed although the list cannot be restored', asy
   await replayer.close();
   expect(here.queue.restoreList).toHaveBeenCalled();
   expect(warn).not.toHaveBeenCalled();
+});
+
+test('an organization gets on the list although Redis is full', async () => {
+  const redis = await startRedis();
+  const full = await openTestStore(redis.url);
+  await full.config('SET', 'maxmemory', '1');
+  await expect(full.set('key', 'value')).rejects.toThrow('OOM');
+  const queue = createReplayQueue(full, 'pb:');
+  await queue.announce('acme');
+  expect(await queue.listed()).toEqual(['acme']);
+  await closeRedis(full);
+  await redis.stop();
 });

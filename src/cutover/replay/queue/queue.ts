@@ -23,6 +23,7 @@ import {
   type SetAsideChange,
 } from './changes.ts';
 
+const addToList = script<[organizationId: string], null>('cutover/replay/announce');
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
   'cutover/replay/complete',
@@ -68,10 +69,10 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
   /**
    * Puts an organization on the list of those in which changes wait: after every change that was queued. Whoever takes it
    * off looks for changes again afterwards, so one that waits is missing for a moment only; or, if its instance was
-   * killed, Redis was full or a failover lost it, until `restoreList`. Never rejects.
+   * killed or a failover lost it, until `restoreList`. Never rejects.
    */
   async function announce(organizationId: string): Promise<void> {
-    await store.sadd(list, organizationId).catch(() => {});
+    await addToList(store, list, organizationId).catch(() => {});
   }
 
   async function backlogOf(organizationId: string) {
