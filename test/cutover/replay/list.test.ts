@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { replayLookKey, replayOrganizationsKey } from '../../../src/redis/keys.ts';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
+import { runTool } from '../../support/admin.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { startLegacyBridge } from '../legacy-bridge.ts';
 import { openReplaying, type Replaying } from './replaying.ts';
 
 /* What becomes of the list of organizations with waiting changes, and of the replay that goes by it, if all is not well. */
@@ -54,4 +57,24 @@ test('an organization gets on the list although Redis is full', async () => {
   expect(await queue.listed()).toEqual(['acme']);
   await closeRedis(full);
   await redis.stop();
+});
+
+test('a switch back does not wait for the look at all organizations if an instance could not list one', async () => {
+  const bridge = await startLegacyBridge({ replaySecret: 's'.repeat(32) }, {}, 'reverse');
+  const { keyPrefix, redisUrl } = bridge.bridge.config;
+  const list = replayOrganizationsKey(keyPrefix);
+  await store.set(replayLookKey(keyPrefix), 'another', 'PX', 60_000);
+  // As if the instance were killed before it lists the organization.
+  await store.set(list, 'no set');
+  const player = await bridge.player('ada');
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ username: 'Ada' });
+  expect((await bridge.send(player, 'PUT', '/api/profile/', { body, headers })).status).toBe(200);
+  await store.del(list);
+
+  const env = { REDIS_URL: redisUrl, KEY_PREFIX: keyPrefix, LEGACY_BASE_URL: bridge.legacy.url };
+  expect(await runTool(env, 'cutover set mirror --hold 60')).toMatchObject({ code: 0 });
+  const { profiles } = bridge.legacy.organization(bridge.organization.id);
+  expect(profiles.get('ada')).toEqual({ username: 'Ada' });
+  await bridge.close();
 });

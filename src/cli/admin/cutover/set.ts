@@ -158,6 +158,8 @@ async function untilReplayed(store: RedisClient, keyPrefix: string, queue: Repla
             : `instance ${holder} has not given up the replay`;
         return [`${what}: run this again, or see ${adminCommand} cutover status`];
       }
+      // An instance that was killed has not put it on the list.
+      if (entries > 0) await queue.restoreList();
     }
     await sleep(25);
   }
