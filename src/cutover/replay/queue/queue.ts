@@ -77,11 +77,11 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
 
   async function backlogOf(organizationId: string) {
     const base = baseOf(organizationId);
-    const [entries, setAside, [oldest]] = await Promise.all([
+    const [entries, setAside] = await Promise.all([
       store.xlen(replayKey(base)),
       store.hlen(replayAsideKey(base)),
-      store.xrange(replayKey(base), '-', '+', 'COUNT', 1),
     ]);
+    const [oldest] = entries === 0 ? [] : await store.xrange(replayKey(base), '-', '+', 'COUNT', 1);
     return { organizationId, entries, setAside, oldestAt: oldest && timeOf(oldest[0]) };
   }
 
