@@ -4,8 +4,8 @@ import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
-import { readLease } from '../switch/protocol.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
+import type { Admission } from '../switch/instance.ts';
 import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
@@ -51,17 +51,26 @@ export async function markProfileChange(
       return await adoptProfile(options, adoption);
     } catch (error) {
       if (!isOutdated(error)) throw error;
-      // By then a heartbeat has brought the epoch, or the admission waits for one.
-      await sleep(readLease, undefined, { signal });
-      const later = await cutover.admitChange();
+      const later = await admittedAfter(admission.epoch);
       try {
         // Otherwise the mark stays, so that the operator sees it.
-        if (later.mode !== 'mirror') throw error;
+        if (later?.mode !== 'mirror') throw error;
         return await adoptProfile(options, { ...adoption, epoch: later.epoch });
       } finally {
-        later.release();
+        later?.release();
       }
     }
+  }
+
+  /** An admission under a later epoch than this, which the next heartbeat brings. */
+  async function admittedAfter(epoch: number): Promise<Admission | undefined> {
+    for (let look = 0; look < 50; look++) {
+      const later = await cutover.admitChange();
+      if (later.epoch > epoch) return later;
+      later.release();
+      await sleep(100, undefined, { signal });
+    }
+    return undefined;
   }
 
   return async (outcome) => {
