@@ -88,7 +88,8 @@ test('with WRITE_REPLICAS nothing is written any more once a newer version has c
     expect(await write()).toBe('unknown');
     await bridge.store.set(layoutKey(keyPrefix), `${layoutVersion + 1}`);
     await until(() => store.status === 'end');
-    await expect(write()).rejects.toThrow('Connection is closed');
+    // The connection for such writes may have been lost already, or be closing.
+    await expect(write()).rejects.toThrow(/Connection is closed|isn't writeable/);
   } finally {
     await releasers.close();
   }
