@@ -28,9 +28,7 @@ export function wrongUsage(error: string): CommandResult {
   return { exitCode: 2, error };
 }
 
-const justInterrupted = 'interrupted';
-
-export function interrupted(error = justInterrupted): CommandResult {
+export function interrupted(error = 'interrupted'): CommandResult {
   return { exitCode: 130, error };
 }
 
@@ -38,12 +36,12 @@ export function interrupted(error = justInterrupted): CommandResult {
 export function createTool<Context>(name: string, context: Context, { out, err, signal }: Shell) {
   let exitCode = 0;
   const finish = (result: CommandResult, { json: isJson = false }: { json?: boolean } = {}): void => {
-    const { json, text = '', error } = result;
+    const { json, text, error } = result;
     exitCode = result.exitCode;
     if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
-    if (!isJson && text !== '') out(`${text.split('\n').map(printable).join('\n')}\n`);
-    // As with `| head`.
-    const isQuiet = error === justInterrupted && signal.reason === readerGone;
+    if (!isJson && text) out(`${text.split('\n').map(printable).join('\n')}\n`);
+    // As with `| head`. A report of what was done, and what is left to do, is not lost like that.
+    const isQuiet = exitCode === 130 && text === undefined && signal.reason === readerGone;
     if (error !== undefined && !isQuiet) err.write(`error: ${printable(error)}\n`);
   };
 
