@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -108,15 +108,25 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** A TCP port of 127.0.0.1 nobody listens on just now. */
+/**
+ * A TCP port of 127.0.0.1 nobody listens on just now. It is below those that the system gives out by itself, so that no
+ * connection or other server takes it before it is used, or while the process that uses it is restarted; and above the
+ * last one that browsers and fetch refuse (10080).
+ */
 export async function unusedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no TCP port');
-  return address.port;
+  for (;;) {
+    const port = randomInt(11_000, 32_768);
+    const server = createServer().listen(port, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') continue;
+      throw error;
+    }
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
 
 /** One attempt, refused ones counting as "no" after a short breath. An answer of any kind is an answer. */
