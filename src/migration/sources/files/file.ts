@@ -13,7 +13,7 @@ export interface NamedFile {
   readonly format: 'ndjson' | 'ndjson.gz' | 'csv';
 }
 
-const chunkBytes = 256 * 1024;
+const chunkBytes = 1024 * 1024;
 
 /** One state of a file. */
 export interface DataFile extends NamedFile {
