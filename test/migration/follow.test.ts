@@ -180,6 +180,39 @@ describeWithPostgres('apply --follow', () => {
     await client.end();
     expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: false, created: 1 } });
   });
+
+  const giveLateName = async (): Promise<void> =>
+    await runPostgres(
+      url,
+      `UPDATE players SET name = 'new', changed = changed + interval '1 second' WHERE id = 1`,
+      `UPDATE players SET name = 'name-1', changed = now() WHERE id = 100`,
+    );
+
+  test('reads everything when it is started again after it was refused a name that a late change has freed', async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source];
+    expect((await tool.json(...args)).exitCode).toBe(0);
+    await giveLateName();
+    const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
+    await follower.until({ round: 1, state: 'refused', full: false });
+    const next = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
+    expect(await next.until({ round: 1 })).toMatchObject({ state: 'applied', full: true, updated: 2 });
+    expect(await next.stop()).toBe(0);
+  });
+
+  test('is not needed for that: any apply that is refused a name makes the next one read everything, and says so', async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source];
+    expect((await tool.json(...args)).exitCode).toBe(0);
+    await giveLateName();
+    const refused = await tool.json(...args);
+    expect(refused).toMatchObject({ exitCode: 1, json: { state: 'refused', full: false } });
+    expect(refused.err).toContain('run the same command again (it will read everything), correct the source');
+    expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: true, updated: 2 } });
+    expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: false, updated: 0 } });
+  });
 });
 
 test('a problem in the first round ends it, as it ends any apply', async () => {

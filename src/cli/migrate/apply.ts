@@ -132,7 +132,7 @@ function describeCopied({ copied, failed }: Copied): string {
 }
 
 function errorOf(
-  { kind, assessment, completedRenames, pendingRenames }: Applied,
+  { kind, assessment, completedRenames, pendingRenames, readsAllNext }: Applied,
   late: number,
   { issues }: MigrationContext,
 ): string {
@@ -146,7 +146,8 @@ function errorOf(
     return `${assessment.pruning?.refusal ?? ''}, so ${nothing} was written: check that the source is whole, then allow it with --prune-at-most N`;
   }
   if (kind === 'refused') {
-    const or = `, so ${nothing} was written: correct the source, or use`;
+    const again = readsAllNext ? 'run the same command again (it will read everything), ' : '';
+    const or = `, so ${nothing} was written: ${again}correct the source, or use`;
     return remedyFor(assessment.problems, issues, assessment.reading, or);
   }
   return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;

@@ -1,5 +1,6 @@
 import { whileLocked, type LockedContext } from '../runs/lock.ts';
 import {
+  readAllNext,
   readRun,
   runOrganizations,
   runOrganizationsKey,
@@ -104,6 +105,7 @@ async function applyLocked(
     const startedAt = Date.now();
     let pendingRenames = uncompleted;
     let pruned: Pruned | undefined;
+    let readsAllNext = false;
     const ended = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
       /** No records were written where it was refused: for their problems, or for what a prune would remove. */
       kind,
@@ -111,6 +113,8 @@ async function applyLocked(
       isResumed,
       /** Whether all rows were read, rather than those that have changed. */
       isFull,
+      /** Whether the next apply reads all rows, for they may explain a conflict among those that have changed. */
+      readsAllNext,
       assessment,
       pruned,
       /** Renames that an earlier attempt had left on record, and this one made. */
@@ -131,6 +135,8 @@ async function applyLocked(
       await keeper.drain();
       await rollBack(context);
       if (last !== undefined) await lock.save({ ...last, loaded: undefined });
+      readsAllNext = !isFull && choice.isNextRound !== true && issues.count('username-conflict') > 0;
+      if (readsAllNext) await readAllNext(context, run);
       return ended(isRefused ? 'refused' : 'prune-refused');
     }
 

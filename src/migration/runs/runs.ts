@@ -80,7 +80,7 @@ export interface RoundState {
   highWater?: number | undefined;
   /** This round reads profiles changed since then. */
   since?: number | undefined;
-  /** How often a verify has found differences, and asked for a round that reads everything; stored apart from the rest. */
+  /** How often a verify or an apply has asked for a round that reads everything; stored apart from the rest. */
   readAll: number;
   /** How often it had when the last finished round that has read everything began. */
   settled: number;
@@ -102,7 +102,7 @@ export async function readRun({ store, prefix }: RunStore, run: string): Promise
   return state === undefined ? undefined : { ...(JSON.parse(state) as RoundState), readAll: Number(readAll) };
 }
 
-/** Makes the next round of a run read everything: a difference that verify found may be older than the last round. */
+/** Makes the next round of a run read everything: what was found may come from a change older than the last round. */
 export async function readAllNext(runStore: RunStore, run: string): Promise<void> {
   const { store, prefix } = runStore;
   // Also while its first round is still reading, and has saved nothing.
