@@ -76,6 +76,8 @@ const connectionFailures = {
   refused: (url: string, reason: string) =>
     `${url} refuses the connection (${reason.replaceAll(/\s+/g, ' ')}): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
   database: (url: string) => `${url}: there is no such database: check the URL's path`,
+  databaseOrRights: (url: string) =>
+    `${url}: there is no such database, or the user has no rights to it: check the URL's path and the user's rights`,
 };
 
 // How Node.js and the drivers call what can be wrong with TLS.

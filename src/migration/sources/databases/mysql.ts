@@ -238,6 +238,7 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
 
 function unreachable(error: unknown, address: DatabaseUrl, isEncrypted: boolean): SourceError {
   const { code = 'connection closed', sqlMessage } = error as MysqlError;
+  if (code === 'ER_DBACCESS_DENIED_ERROR') return connectionError('databaseOrRights', address, code);
   // MariaDB also says this to a user who has to connect by TLS.
   if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code))
     return connectionError(isEncrypted ? 'password' : 'passwordOrEncryption', address, code);

@@ -250,6 +250,20 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
+  test('a database that the user may not use is told from a wrong password', async () => {
+    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
+    await runMariadb(server().url(''), "CREATE USER outsider@'127.0.0.1'");
+    const elsewhere = new URL(url);
+    elsewhere.username = 'outsider';
+    elsewhere.password = '';
+    for (const database of ['typed', 'nowhere']) {
+      elsewhere.pathname = database;
+      expect(await messageOf(() => openSource(elsewhere.href, mapping))).toBe(
+        `SourceError: mysql://outsider@${elsewhere.host}/${database}: there is no such database, or the user has no rights to it: check the URL's path and the user's rights`,
+      );
+    }
+  });
+
   test('closing waits for no answer, also to whether the key is unique', async () => {
     const query = "SELECT 'a' AS organizationId, seq AS userId, 1 AS k FROM seq_1_to_2 WHERE SLEEP(2) = 0";
     const yaml = `entities: {profiles: {query: "${query}", key: [k]}}`;
