@@ -57,7 +57,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
     response.send((await Promise.all([metrics.text(), cutoverMetrics.text()])).join('\n'));
   });
   app.get('/usage', usage(store, keyPrefix, now));
-  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, now }));
+  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, log, now }));
   app.use(refuseUnknown);
   app.use(handleErrors(log));
   return app;

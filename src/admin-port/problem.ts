@@ -19,8 +19,8 @@ export function sendProblem(response: Response, { headers = {}, ...problem }: Ad
   response.send(JSON.stringify({ type: 'about:blank', ...problem }));
 }
 
-/** The problem for an error; undefined for an unexpected error. */
-export function explainError(error: unknown): AdminProblem | undefined {
+/** The problem for an error of a request to `path`; an unexpected error is logged. */
+export function explainError(error: unknown, path: string, log: Log): AdminProblem {
   if (isStoreUnavailable(error)) {
     return {
       status: 503,
@@ -47,30 +47,24 @@ export function explainError(error: unknown): AdminProblem | undefined {
       remedy: 'Check the request; the README describes the admin port.',
     };
   }
-  return undefined;
+  const text = error instanceof Error ? error.stack : String(error);
+  const key = wrongTypeOf(error)?.key;
+  const message =
+    key === undefined
+      ? 'a request to the admin port failed'
+      : `a request to the admin port failed: remove the key ${key}, which has the wrong type`;
+  log.error(message, { path, error: text });
+  return {
+    status: 500,
+    title: 'Internal error',
+    detail: 'The request failed because of a bug in Profile Bridge, or of data that it did not write.',
+    remedy: 'The log has the details. If they name no key to remove, please report them.',
+  };
 }
 
-/** The error handler of the admin port: answers with a problem, and logs unexpected errors. */
+/** The error handler of the admin port. */
 export function handleErrors(log: Log): ErrorRequestHandler {
-  return (error: unknown, request, response, _next) => {
-    const known = explainError(error);
-    if (known === undefined) {
-      const text = error instanceof Error ? error.stack : String(error);
-      const key = wrongTypeOf(error)?.key;
-      const message =
-        key === undefined
-          ? 'a request to the admin port failed'
-          : `a request to the admin port failed: remove the key ${key}, which has the wrong type`;
-      log.error(message, { path: request.path, error: text });
-    }
-    sendProblem(
-      response,
-      known ?? {
-        status: 500,
-        title: 'Internal error',
-        detail: 'The request failed because of a bug in Profile Bridge, or of data that it did not write.',
-        remedy: 'The log has the details. If they name no key to remove, please report them.',
-      },
-    );
+  return (error: unknown, { path }, response, _next) => {
+    sendProblem(response, explainError(error, path, log));
   };
 }

@@ -162,7 +162,9 @@ test('what cannot be answered is a problem with a remedy', async () => {
     status: 500,
     title: 'Internal error',
   });
-  expect((await alone.ask('/?days=2', { headers })).status).toBe(500);
+  const page = await alone.ask('/?days=2', { headers });
+  expect([page.status, page.headers['content-type']]).toEqual([500, 'text/html; charset=utf-8']);
+  expect(page.text).toMatch(/role="alert">\s*<h2>Internal error<\/h2>/);
   const remedy = `a request to the admin port failed: remove the key ${usedKeysKey(base)}, which has the wrong type`;
   expect(logged.mock.calls.map(([message]) => message)).toEqual([remedy, remedy]);
 });

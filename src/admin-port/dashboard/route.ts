@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { Evidence } from '../../cutover/verdict/evidence.ts';
+import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError, type AdminProblem } from '../problem.ts';
@@ -14,11 +15,13 @@ interface DashboardOptions {
   keyPrefix: string;
   policy: () => DeprecationPolicy;
   readCutover: () => Promise<Evidence>;
+  log: Log;
   now: () => number;
 }
 
 /** `/`: the dashboard. Its problems are pages too. */
-export function dashboard({ store, keyPrefix, policy, readCutover, now }: DashboardOptions): RequestHandler {
+export function dashboard(options: DashboardOptions): RequestHandler {
+  const { store, keyPrefix, policy, readCutover, log, now } = options;
   const read = shareReads(
     (query: DashboardQuery, at) => readDashboardData(store, keyPrefix, query, at),
     now,
@@ -45,9 +48,7 @@ export function dashboard({ store, keyPrefix, policy, readCutover, now }: Dashbo
       const [data, cutover] = await Promise.all([read(asked.query), readCutover()]);
       response.send(renderDashboard(page, asked.query, data, cutover));
     } catch (error) {
-      const problem = explainError(error);
-      if (problem === undefined) throw error;
-      showProblem(problem);
+      showProblem(explainError(error, request.path, log));
     }
   };
 }
