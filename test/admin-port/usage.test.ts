@@ -132,6 +132,18 @@ test('/usage answers an invalid query with all its mistakes and an example', asy
   expect((await port.ask('/usage?from=1970-01-01')).body['detail']).toContain('at most 400 days');
 });
 
+test('/usage ignores counts that are not numbers, which outside hands have left', async () => {
+  const keyPrefix = freshPrefix();
+  const day = dayKey(unknownOrganizationBase(keyPrefix), dayName(dayOf(now)));
+  await store.hset(day, 'k_1|getProfile|2xx', 'x', 'k_2|getProfile|2xx', 2, 'k_3|getProfile|2xx', '-3');
+  const alone = await startAdminPort({ store, keyPrefix, now: () => now });
+  closings.push(alone.close);
+  expect((await alone.ask('/usage')).body).toMatchObject({
+    calls: 2,
+    rows: [{ client: 'k_2', calls: 2, share: 1 }],
+  });
+});
+
 test('what cannot be answered is a problem with a remedy', async () => {
   const keyPrefix = freshPrefix();
   const log = createLog('silent');

@@ -69,16 +69,16 @@ async function readKey(store: RedisClient, base: string, keyId: string) {
   const agents = new Map<string, number>();
   for (const [field, value] of Object.entries(fields)) {
     const name = field.slice(2);
-    const last = timeOf(value);
+    const last = numberIn(value);
     if (last === undefined) continue;
-    if (field.startsWith('l:')) uses.set(name, { first: timeOf(fields[`f:${name}`]) ?? last, last });
+    if (field.startsWith('l:')) uses.set(name, { first: numberIn(fields[`f:${name}`]) ?? last, last });
     else if (field.startsWith('a:')) agents.set(name, last);
   }
   return { keyId, client: fields['c'], uses, agents };
 }
 
-/** A time in ms; undefined also for what no script has written. */
-function timeOf(text: string | undefined): number | undefined {
+/** A count, or a time in ms; undefined also for what no script has written. */
+function numberIn(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
@@ -98,10 +98,12 @@ async function readSeries(
       gather();
       const [next, fields] = await store.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;
-      for (const [field, calls] of pairsOf(fields)) {
+      for (const [field, text] of pairsOf(fields)) {
+        const calls = numberIn(text);
+        if (calls === undefined) continue;
         const one = getOrInsert(series, field, () => emptySeries(field, lastDay - firstDay + 1));
         // Set, not added: a scan may return a field twice.
-        one.daily[index] = Number(calls);
+        one.daily[index] = calls;
       }
     } while (cursor !== '0');
   };
