@@ -134,6 +134,14 @@ describe('CORS, where origins are configured', () => {
     expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
     expect(answer.headers['access-control-expose-headers']).toContain('Deprecation');
   });
+
+  test.each(['/api/profile/', '/livez', '/openapi.yaml', '/docs/'])(
+    '%s tells caches that its headers depend on the origin',
+    async (path) => {
+      const { headers } = await createClient(open.url).request('GET', path);
+      expect(headers['vary']?.split(', ')).toContain('Origin');
+    },
+  );
 });
 
 test('a rate limit, where configured, answers 429 with Retry-After and the RateLimit fields', async () => {

@@ -12,10 +12,11 @@ export function staticText(type: string, text: string, contentSecurityPolicy?: s
     response.set({
       'Cache-Control': 'no-cache',
       ETag: etag,
-      Vary: 'Accept-Encoding',
       'X-Content-Type-Options': 'nosniff',
       ...(contentSecurityPolicy !== undefined && { 'Content-Security-Policy': contentSecurityPolicy }),
     });
+    // Not set: where origins are configured, it names Origin already.
+    response.vary('Accept-Encoding');
     if (request.fresh) {
       response.status(304).end();
       return;
