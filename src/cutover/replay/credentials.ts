@@ -35,14 +35,18 @@ export async function openReplayCredentials(
 ): Promise<ReplayAbility> {
   if (secret === undefined) return { kind: 'unable', reason: 'REPLAY_SECRET is not set' };
   const stored = replaySecretKey(prefix);
-  await store.hsetnx(stored, 'salt', randomBytes(sizes.salt).toString('base64'));
-  const salt = Buffer.from((await store.hget(stored, 'salt')) ?? '', 'base64');
+  // Written only if it is not there: where Redis is full, an instance can still start, and replay what waits.
+  const firstStored = async (field: string, value: string): Promise<string | null> => {
+    if ((await store.hexists(stored, field)) === 0) await store.hsetnx(stored, field, value);
+    return await store.hget(stored, field);
+  };
+  const newSalt = randomBytes(sizes.salt).toString('base64');
+  const salt = Buffer.from((await firstStored('salt', newSalt)) ?? '', 'base64');
   const deriveKey = async (from: string): Promise<Buffer> => await derive(from, salt, sizes.key, cost);
   const current = await deriveKey(secret);
   const keys = previous === undefined ? [current] : [current, await deriveKey(previous)];
 
-  await store.hsetnx(stored, 'check', fingerprint(current));
-  const check = await store.hget(stored, 'check');
+  const check = await firstStored('check', fingerprint(current));
   if (check !== fingerprint(current)) {
     if (!keys.some((key) => fingerprint(key) === check) && (await isInUse(store, prefix))) {
       return {

@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { runTool } from '../../support/admin.ts';
+import { startBridge } from '../../support/bridge.ts';
 import { startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { startLegacyBridge } from '../legacy-bridge.ts';
@@ -51,5 +52,28 @@ test('while Redis is full, what waits is replayed, which frees memory, and the m
   const env = { REDIS_URL: redis.url, KEY_PREFIX: config.keyPrefix, LEGACY_BASE_URL: here.legacy.url };
   expect(await runTool(env, 'cutover set mirror --hold 60')).toMatchObject({ code: 0 });
   await here.close();
+  await redis.stop();
+});
+
+test('while Redis is full, an instance can start, and goes on with the replay', async () => {
+  const redis = await startRedis();
+  const secret = 's'.repeat(32);
+  const here = await startLegacyBridge({ redisUrl: redis.url, replaySecret: secret }, {}, 'reverse');
+  const { config } = here.bridge;
+  const player = await here.player('ada');
+  here.legacy.behaviour.failWith = 429;
+  const body = JSON.stringify({ username: 'Ada' });
+  const headers = { 'content-type': 'application/json' };
+  expect((await here.send(player, 'PUT', '/api/profile/', { body, headers })).status).toBe(200);
+  await here.bridge.store.config('SET', 'maxmemory', '1mb');
+  await here.bridge.close();
+  here.legacy.behaviour.failWith = undefined;
+
+  const next = await startBridge({ ...config, legacyTimeout: 1000 });
+  const queue = createReplayQueue(next.store, config.keyPrefix);
+  await until(async () => (await queue.state()).entries === 0);
+  expect(here.legacy.organization(here.organization.id).profiles.get('ada')).toEqual({ username: 'Ada' });
+  await next.close();
+  await here.legacy.close();
   await redis.stop();
 });
