@@ -2,11 +2,14 @@ import { readdir } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { startRedis } from '../../support/redis.ts';
+import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { startLegacyBridge } from '../legacy-bridge.ts';
+import { openReplaying, organizationId } from './replaying.ts';
 
 test('a change beyond REPLAY_MAX is 503 replay-unavailable, and leaves nothing behind', async () => {
   const full = await startLegacyBridge({ replaySecret: 'secret'.repeat(6), replayMax: 0 }, {}, 'reverse');
@@ -75,5 +78,21 @@ test('while Redis is full, an instance can start, and goes on with the replay', 
   expect(here.legacy.organization(here.organization.id).profiles.get('ada')).toEqual({ username: 'Ada' });
   await next.close();
   await here.legacy.close();
+  await redis.stop();
+});
+
+test('while Redis is full, an instance that was held up can queue the current state to be sent again', async () => {
+  const redis = await startRedis();
+  const store = await openTestStore(redis.url);
+  const here = await openReplaying(store);
+  await here.put('ada', 'Ada');
+  const [change] = await here.queue.read(organizationId, 1);
+  if (change === undefined) throw new Error('nothing waits');
+  await store.config('SET', 'maxmemory', '1mb');
+
+  await here.queue.sendAgain(change, 'one');
+  expect(await here.waiting()).toBe(2);
+  await here.close();
+  await closeRedis(store);
   await redis.stop();
 });

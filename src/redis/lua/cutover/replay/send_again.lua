@@ -1,7 +1,8 @@
-#!lua
+#!lua flags=allow-oom
 -- @include replay
 -- @wait replicas
--- Queues a retry of a change that is not in the queue any more, but of which a request may still take effect.
+-- Queues a retry of a change that is not in the queue any more, but of which a request may still take effect. Works also
+-- where Redis is full: its instance replays nothing else before, and that is what frees memory.
 --
 -- id of the retry
 
