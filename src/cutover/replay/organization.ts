@@ -233,13 +233,17 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entry.notBefore = now() + ms;
   }
 
-  /** Whether a later change concerns the same user or name. */
+  /**
+   * Whether a later change concerns the same user or name. Not one that is a retry as well, since each would go behind
+   * the other for ever.
+   */
   function isConcernedLater({ id, userId, names }: Entry): boolean {
     const all = [...entries.values()];
     const later = all.slice(all.findIndex((one) => one.id === id) + 1);
     return later.some(
       (one) =>
-        one.userId === undefined || one.userId === userId || one.names.some((name) => names.includes(name)),
+        !one.queued.isRetry &&
+        (one.userId === undefined || one.userId === userId || one.names.some((name) => names.includes(name))),
     );
   }
 

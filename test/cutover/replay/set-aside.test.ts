@@ -105,6 +105,24 @@ test('an overwrite that the legacy service answers with names in use is set asid
   expect(await setAside()).toMatchObject([{ change: { kind: 'overwrite' }, status: 200, reason }]);
 });
 
+test('all changes of one user and of the denylist can be retried together', async () => {
+  here.legacy.behaviour.failWith = 400;
+  for (const username of ['Ada', 'Eve']) await here.put('ada', username);
+  for (const name of ['One', 'Two']) await here.ban({ [name]: 'Other' });
+  start();
+  await until(async () => (await here.waiting()) === 0);
+  const refused = await setAside();
+  expect(refused).toHaveLength(4);
+
+  here.legacy.behaviour.failWith = undefined;
+  for (const { id } of refused) await here.queue.retry(organizationId, id);
+  await until(async () => (await here.waiting()) === 0);
+  expect(await setAside()).toEqual([]);
+  const there = here.legacy.organization(organizationId);
+  expect(there.profiles.get('ada')).toEqual({ username: 'Eve' });
+  expect([...there.denied]).toEqual(['One', 'Two']);
+});
+
 test('a change whose key an instance cannot decrypt makes the replay pause, which names the instance', async () => {
   await here.put('ada', 'Ada');
   const withAnotherSecret = here.start('one', undefined, undefined, { open: () => undefined });
