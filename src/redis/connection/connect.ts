@@ -160,7 +160,8 @@ function unreachable({ display }: RedisAddress, cause: unknown): Error {
   const { message, code } = deepest(cause);
   // An AggregateError, of several addresses tried, has a code only.
   const reason = message === '' ? (code ?? 'no answer') : message.replaceAll('\n', ' ');
-  const remedy = remedies.find(([pattern]) => pattern.test(`${code ?? ''} ${reason}`))?.[1];
+  const [scheme] = display.split(':', 1);
+  const remedy = remedies.find(([pattern]) => pattern.test(`${scheme} ${code ?? ''} ${reason}`))?.[1];
   return new Error(
     `Redis at ${display} cannot be used (${reason}): ${remedy ?? 'start it, or correct REDIS_URL'}`,
   );
@@ -173,6 +174,7 @@ const remedies: [RegExp, remedy: string][] = [
   [/cluster support disabled/, 'it is not a node of a cluster: write redis:// or rediss://'],
   [/unknown command 'sentinel'/, 'it is not a sentinel: write redis:// or rediss://'],
   [/ECONNRESET/, 'start it, or write rediss:// if it speaks TLS'],
+  [/^rediss.*ETIMEDOUT/, 'start it, correct REDIS_URL, or write redis:// if it does not speak TLS'],
   [/No such master/, "end REDIS_URL with the master's name, as its sentinels know it"],
   [/WRONGPASS|NOAUTH|ERR AUTH/, 'correct the user or password in REDIS_URL'],
   [

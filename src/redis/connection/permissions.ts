@@ -25,14 +25,14 @@ export async function checkPermissions(client: RedisClient, prefix: string): Pro
   if (refused.length === 0) return;
   const what = refused[0] === 'keys' ? `use keys that begin with ${prefix}` : `run ${refused.join(', ')}`;
   throw new Error(
-    `the user of REDIS_URL may not ${what}: give it the permissions that src/redis/README.md lists under "Permissions"`,
+    `the user of REDIS_URL may not ${what}: give it the permissions that src/redis/README.md lists under "Permissions" (none of these commands may be renamed)`,
   );
 }
 
-/** What an error says that the user may not run; 'keys' for the keys; nothing where it has another reason. */
+/** What an error says that cannot be run; 'keys' for the keys; nothing where it has another reason. */
 function refusedBy(error: unknown): string[] {
   const { message } = error as Error;
   if (/permissions to access|can't access/.test(message)) return ['keys'];
-  const command = /^NOPERM .*'([^']+)' command/.exec(message)?.[1];
+  const command = /^(?:NOPERM .*|ERR unknown command )'([^']+)'/.exec(message)?.[1];
   return command === undefined ? [] : [command];
 }

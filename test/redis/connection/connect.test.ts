@@ -101,6 +101,13 @@ describe('a store that serves', () => {
     await closeRedis(client);
     expect(isStoreUnavailable((await refusal(client.ping())).error)).toBe(true);
   });
+
+  test('is not reached by TLS if it does not speak it, and the message says so', async () => {
+    const server = await redis();
+    await expect(connectRedis(`rediss://127.0.0.1:${server.port}`, { startTimeout: 1700 })).rejects.toThrow(
+      /write redis:\/\/ if it does not speak TLS/,
+    );
+  });
 });
 
 describeWithOpenssl('a store behind TLS', () => {

@@ -166,6 +166,13 @@ test('a user that lacks a permission is refused at start, with what it lacks and
   );
 });
 
+test('a server that has renamed a command is refused at start, with the command and the remedy', async () => {
+  const renaming = ['WAIT', 'SMISMEMBER'].flatMap((name) => ['--rename-command', name, '']);
+  const server = await startRedis(renaming);
+  expect(await refusal(server.url)).toMatch(/may not run smismember, wait: .*none of .* may be renamed/);
+  await server.stop();
+});
+
 test('commands about a cluster are required only in one', async () => {
   expect(await refusal(await addUser('single', [...documented, '-cluster']))).toBe('none');
   const cluster = await startCluster();
