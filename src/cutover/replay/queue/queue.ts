@@ -1,6 +1,6 @@
 import { yieldingChunks } from '../../../lib/time-slices.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
-import { script } from '../../../redis/connection/script-loader.ts';
+import { gathererOf, script } from '../../../redis/connection/script-loader.ts';
 import {
   organizationBase,
   organizationsKey,
@@ -60,6 +60,7 @@ export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 
 export function createReplayQueue(store: RedisClient, prefix: string) {
   const list = replayOrganizationsKey(prefix);
+  const gather = gathererOf(store);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
   async function* organizations(): AsyncGenerator<string[]> {
@@ -77,6 +78,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
 
   async function backlogOf(organizationId: string) {
     const base = baseOf(organizationId);
+    gather();
     const [entries, setAside] = await Promise.all([
       store.xlen(replayKey(base)),
       store.hlen(replayAsideKey(base)),
