@@ -16,10 +16,10 @@ export function bucketsFor(names: number): number {
 
 /** The bucket of a name, given their number, as in src/redis/lua/lib/names.lua. */
 export function bucketOf(name: string, buckets: number): string {
-  const place = Number.parseInt(hash('sha1', name).slice(0, 8), 16);
+  const bits = Number.parseInt(hash('sha1', name).slice(0, 8), 16);
   const range = 2 ** Math.ceil(Math.log2(buckets));
-  const number = place % range;
-  return String(number < buckets ? number : place % (range / 2));
+  const number = bits % range;
+  return String(number < buckets ? number : bits % (range / 2));
 }
 
 /**

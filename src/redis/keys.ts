@@ -89,19 +89,19 @@ export function hashApiKey(apiKey: string | Buffer): string {
   return hash('sha256', apiKey, 'hex');
 }
 
-/** Hexadecimal digits of a place. */
-export const placeLength = 8;
+/** Hexadecimal digits of a name's hash. */
+export const nameHashLength = 8;
 
-/** The place of a normalized name in the index, as lua/lib/names.lua has it: the lowest bits tell its bucket. */
-export function placeOf(normalized: string): string {
-  return hash('sha1', normalized).slice(0, placeLength);
+/** The hash of a normalized name, as in lua/lib/names.lua: its lowest bits tell the bucket. */
+export function nameHash(normalized: string): string {
+  return hash('sha1', normalized).slice(0, nameHashLength);
 }
 
-/** The number of the bucket for a place, of this many buckets (linear hashing). */
-export function bucketOf(place: string, count: number): number {
-  const digest = Number.parseInt(place, 16);
+/** The number of the bucket for a name's hash, of this many buckets (linear hashing). */
+export function bucketOf(hexHash: string, count: number): number {
+  const bits = Number.parseInt(hexHash, 16);
   // Below the power of two that is not below the count.
   const mask = count === 1 ? 0 : 0xffffffff >>> Math.clz32(count - 1);
-  const number = digest & mask;
-  return number < count ? number : digest & (mask >>> 1);
+  const number = bits & mask;
+  return number < count ? number : bits & (mask >>> 1);
 }

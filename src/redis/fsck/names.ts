@@ -3,7 +3,7 @@ import { nameFault, normalizedName } from '../../domain/usernames.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { storeTime } from '../connection/client.ts';
 import { scanPairs } from '../connection/scan.ts';
-import { bucketOf, namesBucketKey, placeOf, profileKey, settingsKey } from '../keys.ts';
+import { bucketOf, nameHash, namesBucketKey, profileKey, settingsKey } from '../keys.ts';
 import { hasType, ofRightType, quote, readNaming, type Check, type Repair } from './check.ts';
 
 /** What a profile says of its user's name. */
@@ -155,4 +155,4 @@ async function checkHolder(check: Check, number: string, normalized: string, use
 
 /** There may be more buckets by now: `report` confirms what was seen. */
 const numberOfBucket = ({ buckets }: Check, normalized: string): number =>
-  bucketOf(placeOf(normalized), Number(buckets ?? 1));
+  bucketOf(nameHash(normalized), Number(buckets ?? 1));

@@ -1,5 +1,5 @@
 import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
-import { bucketOf, placeLength, placeOf } from '../../../redis/keys.ts';
+import { bucketOf, nameHash, nameHashLength } from '../../../redis/keys.ts';
 import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
 import { separator } from '../../analysis/sorter.ts';
 import type { MigrationContext } from '../context.ts';
@@ -28,7 +28,7 @@ export interface NameClaim {
 
 /**
  * The name index of organizations that are loaded: it is written when all names are known. Until then these wait on
- * disk, partitioned by their place, so that a bucket is written in few pieces.
+ * disk, partitioned by their hash, so that a bucket is written in few pieces.
  */
 export function createNameIndex(
   { workspace, progress, organizations }: Pick<MigrationContext, 'workspace' | 'progress' | 'organizations'>,
@@ -36,17 +36,17 @@ export function createNameIndex(
 ) {
   const lines = createPartitions(workspace);
   let added = 0;
-  const add = ({ number }: Organization, place: string, name: string, rest: string): void =>
-    lines.add(partitionOf(place), number + separator + name + separator + place + rest);
+  const add = ({ number }: Organization, hash: string, name: string, rest: string): void =>
+    lines.add(partitionOf(hash), number + separator + name + separator + hash + rest);
   return {
     add: ({ organization, name, userId, seq, isWritten }: NameClaim): void => {
       added += 1;
       // Records without a name are spread as well.
-      const place = placeOf(name === '' ? userId : name);
+      const hash = nameHash(name === '' ? userId : name);
       const state = isWritten ? written : setAside;
-      add(organization, place, name, state + userId + separator + seq);
+      add(organization, hash, name, state + userId + separator + seq);
     },
-    deny: (organization: Organization, name: string): void => add(organization, placeOf(name), name, denied),
+    deny: (organization: Organization, name: string): void => add(organization, nameHash(name), name, denied),
     /**
      * Writes the index, without the names that several users want and those of records that `isContested`. Gives what is
      * contested, and what is on the denylist, some at a time.
@@ -59,12 +59,12 @@ export function createNameIndex(
         const contested: NameClaim[] = [];
         const buckets = new Map<Organization, Map<number, string[]>>();
         let found = 0;
-        for (const { name, place, isDenied, claims } of namesIn(own, owners)) {
+        for (const { name, hash, isDenied, claims } of namesIn(own, owners)) {
           const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
             if (isDenied) denylisted.push(claim);
             if (isShared || isContested(claim)) contested.push(claim);
-            else if (name !== '') putInBucket(buckets, claim, place);
+            else if (name !== '') putInBucket(buckets, claim, hash);
           }
           found += claims.length;
         }
@@ -83,10 +83,10 @@ export function createNameIndex(
 function putInBucket(
   buckets: Map<Organization, Map<number, string[]>>,
   { organization, name, userId }: NameClaim,
-  place: string,
+  hash: string,
 ): void {
   const rows = getOrInsert(buckets, organization, () => new Map<number, string[]>());
-  const bucket = bucketOf(place, bucketCount(organization.namesToCome));
+  const bucket = bucketOf(hash, bucketCount(organization.namesToCome));
   getOrInsert(rows, bucket, () => [String(bucket)]).push(name, userId);
 }
 
@@ -96,7 +96,7 @@ const [denied, setAside, written] = ['d', 'a', 'w'];
 interface IndexedName {
   /** Normalized; '' for all records without one. */
   name: string;
-  place: string;
+  hash: string;
   isDenied: boolean;
   claims: NameClaim[];
 }
@@ -107,17 +107,17 @@ function namesIn(lines: readonly string[], owners: readonly Organization[]): Ite
   for (const line of lines) {
     const numberEnd = line.indexOf(separator);
     const nameEnd = line.indexOf(separator, numberEnd + 1);
-    const placeEnd = nameEnd + 1 + placeLength;
+    const hashEnd = nameEnd + 1 + nameHashLength;
     const name = line.slice(numberEnd + 1, nameEnd);
     const found = getOrInsert(names, line.slice(0, nameEnd), () => {
-      return { name, place: line.slice(nameEnd + 1, placeEnd), isDenied: false, claims: [] };
+      return { name, hash: line.slice(nameEnd + 1, hashEnd), isDenied: false, claims: [] };
     });
-    const state = line[placeEnd];
+    const state = line[hashEnd];
     const organization = owners[Number(line.slice(0, numberEnd))];
     if (state === denied) found.isDenied = true;
     else if (organization !== undefined) {
-      const userEnd = line.indexOf(separator, placeEnd);
-      const userId = line.slice(placeEnd + 1, userEnd);
+      const userEnd = line.indexOf(separator, hashEnd);
+      const userId = line.slice(hashEnd + 1, userEnd);
       const seq = Number(line.slice(userEnd + 1));
       found.claims.push({ organization, name, userId, seq, isWritten: state === written });
     }
@@ -125,7 +125,7 @@ function namesIn(lines: readonly string[], owners: readonly Organization[]): Ite
   return names.values();
 }
 
-/** The partition of a place: where an index has more buckets than there are partitions, none is in two. */
-function partitionOf(place: string): number {
-  return Number.parseInt(place.slice(-2), 16) % partitionCount;
+/** The partition of a hash: where an index has more buckets than there are partitions, none is in two. */
+function partitionOf(hash: string): number {
+  return Number.parseInt(hash.slice(-2), 16) % partitionCount;
 }

@@ -23,18 +23,18 @@ local function size_of(index)
   return count, 2 ^ bits
 end
 
-local function digest(normalized_name)
+local function hash_of(normalized_name)
   return tonumber(string.sub(redis.sha1hex(normalized_name), 1, 8), 16)
 end
 
--- The key of the bucket that a normalized name belongs to, and its place, from 0 up to 2^32.
+-- The key of the bucket that a normalized name belongs to, and the name's hash, from 0 up to 2^32.
 local function bucket(index, normalized_name)
   local count, range = size_of(index)
-  local place = digest(normalized_name)
-  local number = place % range
+  local hash = hash_of(normalized_name)
+  local number = hash % range
   -- Not split yet in this turn.
-  if number >= count then number = place % (range / 2) end
-  return names_key(index, number), place
+  if number >= count then number = hash % (range / 2) end
+  return names_key(index, number), hash
 end
 
 -- Adds a bucket: the next in turn gives up the names that belong there from now on. Not if a key of another type is in
@@ -46,7 +46,7 @@ local function split(index)
   if not is_type(from, 'hash') or not is_type(to, 'hash') then return end
   local entries = redis.call('HGETALL', from)
   for i = 1, #entries, 2 do
-    if digest(entries[i]) % range == count then
+    if hash_of(entries[i]) % range == count then
       redis.call('HSET', to, entries[i], entries[i + 1])
       redis.call('HDEL', from, entries[i])
     end
@@ -69,10 +69,10 @@ end
 
 -- Gives a normalized name to a user, unless somebody holds it; returns whether it did.
 local function claim(index, normalized_name, user)
-  local key, place = bucket(index, normalized_name)
+  local key, hash = bucket(index, normalized_name)
   if redis.call('HSETNX', key, normalized_name, user) == 0 then return false end
   -- One name in four checks how full its bucket is, which is often enough.
-  if place < 2 ^ 30 and redis.call('HLEN', key) > fullest then split(index) end
+  if hash < 2 ^ 30 and redis.call('HLEN', key) > fullest then split(index) end
   return true
 end
 
