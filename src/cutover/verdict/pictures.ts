@@ -3,7 +3,7 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { storeTime } from '../../redis/connection/client.ts';
 import { scanKeys } from '../../redis/connection/scan.ts';
-import { legacyPicturesDueKey, legacyPicturesKey } from '../../redis/keys.ts';
+import { legacyPicturesDueKey, legacyPicturesKey, profileKey } from '../../redis/keys.ts';
 
 /** How often they are counted, in ms, by whichever process comes first; longer where that takes long. */
 const countEvery = 10 * 60_000;
@@ -55,6 +55,9 @@ export async function recountLegacyPictures(store: RedisClient, prefix: string):
   await store.del(legacyPicturesDueKey(prefix));
 }
 
+/** What the key of a profile begins with, after the organization's base. */
+const profileStart = profileKey('', '');
+
 function isProfile(key: string): boolean {
-  return key.slice(key.indexOf('}:') + 2).startsWith('p:');
+  return key.startsWith(profileStart, key.indexOf('}:') + 2);
 }

@@ -6,7 +6,7 @@ const identities: { readonly [E in Entity]: (record: RecordOf[E], organization: 
   organizations: () => '',
   'api-keys': ({ apiKeySha256 }) => apiKeySha256,
   objects: encodeReference,
-  collections: (record) => `${record.userId}\u0003${encodeReference(record)}`,
+  collections: (record) => collectionIdentity(record.userId, encodeReference(record)),
   profiles: ({ userId }) => userId,
   denylist: ({ username }, organization) => normalizedIn(organization, username),
 };
@@ -18,6 +18,20 @@ export function identityOf<E extends Entity>(
   organization: Organization,
 ): string {
   return identities[entity](record, organization);
+}
+
+// No id holds a control character.
+const userEnd = '\u0003';
+
+/** The identity of a collection's record: its user and its encoded reference. */
+export function collectionIdentity(userId: string, reference: string): string {
+  return userId + userEnd + reference;
+}
+
+/** The user and the encoded reference that are in such an identity. */
+export function splitCollectionIdentity(identity: string): [userId: string, reference: string] {
+  const [userId = '', reference = ''] = identity.split(userEnd);
+  return [userId, reference];
 }
 
 /** What an identity is unique in: the records of an entity and organization. */

@@ -1,6 +1,7 @@
 import { decodeReference } from '../../../domain/profile.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
 import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
+import { splitCollectionIdentity } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
@@ -45,7 +46,7 @@ export const readRecords: { readonly [E in Entity]: ReadStored<E> } = {
   },
   collections: async (_, { id }, keys) =>
     keys.map((key) => {
-      const [userId = '', reference = ''] = key.split('\u0003');
+      const [userId, reference] = splitCollectionIdentity(key);
       return { organizationId: id, userId, ...decodeReference(reference) };
     }),
   profiles: async (context, organization, users) => {

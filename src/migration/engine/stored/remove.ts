@@ -1,4 +1,5 @@
 import { profileKey } from '../../../redis/keys.ts';
+import { splitCollectionIdentity } from '../../analysis/identity.ts';
 import type { MigrationContext } from '../context.ts';
 import { migratePrune } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
@@ -20,7 +21,7 @@ export async function removeRecords(
     entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];
   const makeRows = () =>
     keys.map((key, position) => {
-      if (entity === 'collections') return key.split('\u0003');
+      if (entity === 'collections') return splitCollectionIdentity(key);
       const name = names[position] ?? '';
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });

@@ -8,6 +8,7 @@ import {
 } from '../../../redis/keys.ts';
 import { scanKeys, scanMembers, scanPairs } from '../../../redis/connection/scan.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
+import { collectionIdentity, splitCollectionIdentity } from '../../analysis/identity.ts';
 import { separator } from '../../analysis/sorter.ts';
 import type { Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -47,7 +48,11 @@ export async function recordsOf(
 }
 
 /** What the keys begin with that hold records, after the organization's base. */
-const kinds = { profiles: 'p:', 'api-keys': 'key:', collections: 'c:' } as const;
+const kinds = {
+  profiles: profileKey('', ''),
+  'api-keys': apiKeyKey('', ''),
+  collections: collectionKey('', ''),
+};
 const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds;
 
 /**
@@ -73,7 +78,8 @@ export async function* scanRecords(
           continue;
         }
         for await (const members of scanMembers(store, collectionKey(organization.base, key))) {
-          for (const reference of members) yield { entity, organization, key: `${key}\u0003${reference}` };
+          for (const reference of members)
+            yield { entity, organization, key: collectionIdentity(key, reference) };
         }
       }
     }
@@ -129,7 +135,7 @@ const places: Readonly<Record<Entity, (organization: Organization, key: string) 
   'api-keys': ({ base }, key) => apiKeyKey(base, key),
   objects: ({ base }, key) => `${objectsKey(base)} ${JSON.stringify(key)}`,
   collections: ({ base }, key) => {
-    const [user = '', reference = ''] = key.split('\u0003');
+    const [user, reference] = splitCollectionIdentity(key);
     return `${collectionKey(base, user)} ${JSON.stringify(reference)}`;
   },
   profiles: ({ base }, key) => profileKey(base, key),
