@@ -126,7 +126,7 @@ async function applyLocked(
     });
     if (signal.aborted) {
       await load.flush();
-      await keeper.now();
+      await keeper.saveNow();
       return ended('interrupted');
     }
     const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
@@ -156,7 +156,7 @@ async function applyLocked(
       await afterwards(scope, context);
     }
     if (!signal.aborted) keeper.written(1);
-    await keeper.now();
+    await keeper.saveNow();
     if (signal.aborted) return ended('interrupted');
     const { newest } = reading;
     const { settledUntil } = source;

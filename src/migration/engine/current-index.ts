@@ -3,7 +3,7 @@ import type { Script } from '../../redis/connection/script-loader.ts';
 import type { MigrationContext } from './context.ts';
 import { MigrationError } from './issues.ts';
 import type { Organization } from './organizations.ts';
-import type { UnderWithRows } from './scripts.ts';
+import type { RowArguments } from './scripts.ts';
 
 /** How long names may be held by another operation before a migration gives up, in ms. */
 const indexTimeout = 60_000;
@@ -16,7 +16,7 @@ const pause = 50;
 export async function withCurrentIndex<Rest extends unknown[], Reply extends readonly [string, ...unknown[]]>(
   context: MigrationContext,
   organization: Organization,
-  run: Script<[...under: UnderWithRows, ...rest: Rest], Reply>,
+  run: Script<[...RowArguments, ...Rest], Reply>,
   makeRows: () => readonly string[][],
   ...rest: Rest
 ): Promise<Exclude<Reply, readonly ['frozen']>> {

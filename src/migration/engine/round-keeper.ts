@@ -33,7 +33,7 @@ export function createRoundKeeper(
     await lock.save(round);
   };
   /** Saves what is counted now, if that is due, once `ready` resolves. */
-  const soon = (ready?: () => Promise<void>): void => {
+  const saveIfDue = (ready?: () => Promise<void>): void => {
     if (failed !== undefined) throw failed;
     if (!isBegun || Date.now() - savedAt < saveInterval) return;
     savedAt = Date.now();
@@ -56,7 +56,7 @@ export function createRoundKeeper(
      */
     accepted: (rows: number, entity: Entity, share: number, flush: () => Promise<void>): void => {
       shares.set(entity, share);
-      soon(async () => {
+      saveIfDue(async () => {
         await flush();
         // A source without a version is read again from its beginning.
         if (version !== undefined) round.loaded = { rows, version };
@@ -72,10 +72,10 @@ export function createRoundKeeper(
     /** The share of the records to be written that is written. */
     written: (share: number): void => {
       for (const entity of shares.keys()) shares.set(entity, share);
-      soon();
+      saveIfDue();
     },
     /** Saves the round now, if it was begun. */
-    now: async (): Promise<void> => {
+    saveNow: async (): Promise<void> => {
       await running;
       if (failed !== undefined) throw failed;
       if (isBegun) await save();

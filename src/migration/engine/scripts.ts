@@ -1,21 +1,21 @@
 import { script } from '../../redis/connection/script-loader.ts';
 import type { Entity } from '../records/records.ts';
 import type { Outcome } from '../analysis/outcomes.ts';
-import type { GenerationRefusal } from '../../redis/changes.ts';
+import type { ChangeArguments, GenerationRefusal } from '../../redis/changes.ts';
 
 /**
- * What the scripts that write begin with (src/redis/lua/lib/change.lua, claim.lua). `index` is '' if no names matter,
- * `claim` is `dry` for a call that only says what it would do.
+ * What the arguments of scripts that write begin with (src/redis/lua/lib/change.lua, claim.lua). `index` is '' if no
+ * names matter, `claim` is `dry` for a call that only says what it would do.
  */
-type Under = [epoch: number, index: string, claim: string];
+type WriteArguments = [...ChangeArguments, claim: string];
 
 export const dry = '';
 
-/** What the scripts that take rows of the source begin with (src/redis/lua/lib/source.lua). */
-export type UnderWithRows = [...under: Under, rows: string, snapshotAt: number | '', marksFrom: number];
+/** What those of scripts that take rows of the source begin with (src/redis/lua/lib/source.lua). */
+export type RowArguments = [...WriteArguments, rows: string, snapshotAt: number | '', marksFrom: number];
 
 export const migrateProfiles = script<
-  [...under: UnderWithRows, namesToCome: number, trust: 'trust-source' | ''],
+  [...RowArguments, namesToCome: number, trust: 'trust-source' | ''],
   | [GenerationRefusal]
   | [
       'applied',
@@ -26,14 +26,13 @@ export const migrateProfiles = script<
 >('migration/apply_profiles');
 
 export const migrateRecords = script<
-  [...under: UnderWithRows, entity: Exclude<Entity, 'profiles'>],
+  [...RowArguments, entity: Exclude<Entity, 'profiles'>],
   [GenerationRefusal] | ['applied', outcomes: Outcome[], used: number[]]
 >('migration/apply_records');
 
-export const migrateRename = script<
-  [...under: UnderWithRows, kind: 'record' | 'make'],
-  [GenerationRefusal | 'done']
->('migration/rename');
+export const migrateRename = script<[...RowArguments, kind: 'record' | 'make'], [GenerationRefusal | 'done']>(
+  'migration/rename',
+);
 
 export const migrateClaim = script<
   [claim: string, what: 'claim' | 'load'],
@@ -46,12 +45,12 @@ export const migrateLoad = script<
 >('migration/run/load');
 
 export const migrateFinishLoad = script<
-  [...under: Under, buckets: number, ...settings: string[]],
+  [...WriteArguments, buckets: number, ...settings: string[]],
   'finished' | 'lost'
 >('migration/run/finish_load');
 
 export const migratePrune = script<
-  [...under: UnderWithRows, entity: Entity],
+  [...RowArguments, entity: Entity],
   [GenerationRefusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 
@@ -65,7 +64,7 @@ export const migrateReadNames = script<
 >('migration/read_names');
 
 export const migratePicture = script<
-  [...under: Under, user: string, url: string, file: string, pendingGraceMs: number],
+  [...WriteArguments, user: string, url: string, file: string, pendingGraceMs: number],
   'put' | 'changed' | 'lapsed'
 >('migration/put_picture');
 

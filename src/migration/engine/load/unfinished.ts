@@ -73,9 +73,9 @@ export async function rollBack(context: LockedContext): Promise<void> {
     const outcome = await migrateLoad(store, base, claim, 'keys', JSON.stringify(keys));
     if (outcome === 'lost') await reportLost(context, id);
   };
-  for await (const { organization, rests } of scanOrganizations(context, taken)) {
+  for await (const { organization, suffixes } of scanOrganizations(context, taken)) {
     const { base } = organization;
-    const keys = rests.map((rest) => base + rest).filter((key) => key !== loadingKey(base));
+    const keys = suffixes.map((suffix) => base + suffix).filter((key) => key !== loadingKey(base));
     await remove(organization, keys);
   }
   for (const organization of taken) {

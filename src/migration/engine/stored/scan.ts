@@ -67,12 +67,12 @@ export async function* scanRecords(
   const { store } = context;
   const wanted = entities.filter(isKind);
   if (wanted.length > 0) {
-    for await (const { organization, rests } of scanOrganizations(context, among)) {
+    for await (const { organization, suffixes } of scanOrganizations(context, among)) {
       context.signal.throwIfAborted();
-      for (const rest of rests) {
-        const entity = wanted.find((each) => rest.startsWith(kinds[each]));
+      for (const suffix of suffixes) {
+        const entity = wanted.find((each) => suffix.startsWith(kinds[each]));
         if (entity === undefined) continue;
-        const key = rest.slice(kinds[entity].length);
+        const key = suffix.slice(kinds[entity].length);
         if (entity !== 'collections') {
           yield { entity, organization, key };
           continue;
@@ -101,11 +101,11 @@ export async function* scanRecords(
   }
 }
 
-/** Keys of these organizations, some of one organization at a time, each as what follows the organization's base. */
+/** Keys of these organizations, some of one organization at a time; of each, what follows the organization's base. */
 export async function* scanOrganizations(
   { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
   among: readonly Organization[],
-): AsyncGenerator<{ organization: Organization; rests: string[] }> {
+): AsyncGenerator<{ organization: Organization; suffixes: string[] }> {
   if (among.length === 0) return;
   const bases = new Map(among.map((organization) => [organization.base, organization]));
   const [only] = among.length === 1 ? among : [];
@@ -115,7 +115,7 @@ export async function* scanOrganizations(
     for (const [base, own] of groups) {
       const organization = bases.get(base);
       if (organization === undefined) continue;
-      yield { organization, rests: own.map((key) => key.slice(base.length)) };
+      yield { organization, suffixes: own.map((key) => key.slice(base.length)) };
     }
   }
 }
