@@ -37,7 +37,7 @@ export interface SessionChoice {
   writes?: boolean | undefined;
 }
 
-/** The number of a command that writes no records, so that Redis refuses it nothing. */
+/** The epoch of a command that writes no records: Redis refuses it nothing. */
 const anyEpoch = Number.MAX_SAFE_INTEGER;
 
 /** Calls in progress at once, unless the operator chooses another number. */

@@ -19,7 +19,7 @@ export interface MigrationContext {
   readonly snapshotAt: number | undefined;
   /** The epoch under which this writes: Redis refuses it once a switch has raised its own. */
   readonly epoch: number;
-  /** What claims a run, and what is written under it; `dry` where calls only say what they would do. */
+  /** What this writes under (lua/migration/run/claim.lua); `dry` where calls only say what they would do. */
   readonly claim: string;
   /** The epoch below which marks of what was written here do not count: the source is right about those. */
   readonly marksFrom: number;

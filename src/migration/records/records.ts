@@ -2,7 +2,7 @@ import { hashApiKey } from '../../redis/keys.ts';
 import { defineShape, type RecordIn } from './shapes.ts';
 import { count, flag, id, instant, oneOf, sha256, text, wallet, type Rule } from './values.ts';
 
-/** What can be migrated, such that records refer only to records of earlier entities. */
+/** What can be migrated, in the order in which it is shown; choose.ts has that of reading and writing. */
 export const entityNames = [
   'organizations',
   'api-keys',

@@ -30,7 +30,7 @@ export function createBatchBuilder<Place>(
     },
     /**
      * Reads a row as a record, unless it is one of another organization than the one asked for; `bytes` is its width.
-     * With a fault it is no record.
+     * With a fault it is not a record.
      */
     add: (raw: Fields, bytes: number, place: Place, fault?: string): void => {
       if (organizationId !== undefined && !belongsTo(organizationId, raw)) return;
