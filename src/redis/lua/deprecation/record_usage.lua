@@ -22,8 +22,7 @@ redis.call('SET', done, number, 'EX', kept_seconds)
 -- What another program has left would end the script halfway, and the batch would count as recorded: a key of another
 -- type is removed, and a field that is not a number counts as absent.
 local function remove_unless(key, wanted)
-  local found = redis.call('TYPE', key).ok
-  if found ~= wanted and found ~= 'none' then redis.call('UNLINK', key) end
+  if not is_type(key, wanted) then redis.call('UNLINK', key) end
 end
 
 -- The oldest agent makes room.

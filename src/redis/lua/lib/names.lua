@@ -10,11 +10,6 @@ local fullest, usual = 64, 36
 -- The numbers of buckets that a script has read already, by generation.
 local counts = {}
 
-local function is_type(key, wanted)
-  local found = redis.call('TYPE', key).ok
-  return found == wanted or found == 'none'
-end
-
 -- How many buckets a generation has, and the least power of two that is not below it.
 local function size_of(index)
   if counts[index] == nil then counts[index] = redis.call('HGET', settings_key(), 'n' .. index) end

@@ -14,6 +14,12 @@ local function by_name(reply)
   return values
 end
 
+-- Whether a key has a type, or does not exist.
+local function is_type(key, wanted)
+  local found = redis.call('TYPE', key).ok
+  return found == wanted or found == 'none'
+end
+
 -- The keys of one organization, spelled as in keys.ts. KEYS[1] is what they all begin with: <prefix>{organization}:
 local function settings_key() return KEYS[1] .. 'settings' end
 local function profile_key(user) return KEYS[1] .. 'p:' .. user end
