@@ -11,14 +11,14 @@ export interface Source {
 
 /**
  * Reads the script of a file, given by its path below lua/ without the extension; the result puts it together, after
- * lua/lib/store.lua. A file begins with its `#!lua` line (README.md). Then follow, where they apply:
+ * lua/lib/store.lua. A file begins with its `#!lua` line (README.md). Then follow, where they apply, in this order:
  *
- *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
- *     -- @reply json      the reply travels as one JSON text, which is read in a third of the time
- *     -- @key any         KEYS[1] is a key outside every organization, and the only one
+ *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
  *     -- @read master     it only reads, but is not flagged `no-writes`, so that a replica refuses it; where a master
  *                         takes no writes, it is run again with that flag
- *     -- @wait replicas   it is answered once as many replicas have the write as `waitForReplicas` says
+ *     -- @key any         KEYS[1] is a key outside every organization, and the only one
+ *     -- @reply json      the reply travels as one JSON text, which is read in a third of the time
+ *     -- @include NAME…   prepends lua/lib/NAME.lua, each file once, after what it includes itself
  */
 export function readScript(file: string): () => Source {
   const text = readLua(file);

@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions names
+-- @include adoptions
 -- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened.
 --
 -- where to go on, 0 at the end

@@ -3,7 +3,8 @@
 -- @include local_writes change
 -- Contract 4.4, for a part of the request: removes names from the denylist, except those in use.
 --
--- ARGV[2…]                          two for each name: name, normalized name
+-- ARGV[2…] two for each name: name, normalized name
+--
 -- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'removed', outcomes}             one for each name: deleted | in-use | absent
 local key_id = ARGV[1]

@@ -4,7 +4,8 @@
 -- Contract 4.5, second step, for a part of the list: from here on nobody can claim these names, so what is
 -- found unused stays unused until the stage is committed or dropped.
 --
--- ARGV[3…]                          two for each name: name, normalized name
+-- ARGV[3…] two for each name: name, normalized name
+--
 -- {'lapsed'}                        the stage is not this overwrite's any more: start again
 -- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'staged', added, positions}      how many names are new to the stage; those in use, counted from 0

@@ -1,5 +1,4 @@
 #!lua flags=no-writes
--- @include names
 -- Looks a bucket of the name index up in the profiles.
 --
 -- for each entry whose user has another username than exactly the normalized name, {normalized name, user, username or

@@ -1,6 +1,6 @@
 #!lua
 -- @reply json
--- @include adoptions names
+-- @include adoptions
 -- Begins an adoption: draws its number, before the legacy service is read.
 --
 -- {number, time, index, comparison, username, unsettled, hasRival}, by name

@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions names
+-- @include adoptions
 -- Ends a denylist change that was applied, took no effect, or is on record as a gap, and lets the next one begin.
 local token, number = unpack(ARGV)
 settle('', number, 0)

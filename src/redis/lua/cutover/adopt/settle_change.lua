@@ -1,5 +1,5 @@
 #!lua
--- @include adoptions names
+-- @include adoptions
 -- Removes the mark of a change that took no effect, or those that a read has shown to be stored here.
 --
 -- 'settled'

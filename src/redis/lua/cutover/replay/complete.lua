@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- @include replay
 -- @wait replicas
+-- @include replay
 -- Removes an entry that the legacy service has. A replica must have this before the entries that wait for it are sent:
 -- otherwise, after a failover, it would be sent again after them.
 --

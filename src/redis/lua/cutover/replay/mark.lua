@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- @include replay
 -- @wait replicas
+-- @include replay
 -- Records who is about to send an entry, unless another sender has begun to meanwhile. A replica must have this before
 -- the entry is sent: otherwise, after a failover, another instance would send the entry as if nobody had.
 --

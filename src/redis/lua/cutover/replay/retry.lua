@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- @include replay
 -- @wait replicas
+-- @include replay
 -- Puts a change that waits, or was set aside, at the end of the queue as a retry.
 --
 -- 1, or 0 if there is no such change

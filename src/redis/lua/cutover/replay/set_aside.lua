@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- @include replay
 -- @wait replicas
+-- @include replay
 -- Takes an entry that the legacy service refuses out of the queue, for the operator to decide about. Its file and its
 -- list are not kept: a retry sends what is stored then.
 --

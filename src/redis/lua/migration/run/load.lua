@@ -1,5 +1,4 @@
 #!lua
--- @include names
 -- Writes hashes of an organization that is being loaded, or removes keys of it. A profile comes whole, and replaces what
 -- an earlier attempt has left; a bucket comes in pieces, which are the same in every attempt.
 --
