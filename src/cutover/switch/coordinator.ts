@@ -122,7 +122,7 @@ export async function switchMode(
   async function raiseEpochs(): Promise<number> {
     let count = 0;
     for await (const raised of raiseInParts(store, prefix, await beingLoaded(), epoch)) {
-      count += raised.filter((number) => number > 0).length;
+      count += raised.filter((inForce) => inForce > 0).length;
       await renew();
     }
     return count;

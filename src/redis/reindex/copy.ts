@@ -148,7 +148,7 @@ export function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
 export function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
   const marks = denylistWrites(rebuild.store, rebuild.base);
-  return copyPairs(rebuild, 'marks', marks, ([normalized, number]) => [number, normalized]);
+  return copyPairs(rebuild, 'marks', marks, ([normalized, epoch]) => [epoch, normalized]);
 }
 
 async function copyPairs(
@@ -170,11 +170,11 @@ async function copyPairs(
   return { kind: 'copied', count };
 }
 
-/** The marks with their numbers, and those from before marks had numbers (lua/lib/local_writes.lua). */
+/** The marks with their epochs, and those from before marks were epochs (lua/lib/local_writes.lua). */
 async function* denylistWrites(
   store: RedisClient,
   base: string,
-): AsyncGenerator<(readonly [normalized: string, number: string])[]> {
+): AsyncGenerator<(readonly [normalized: string, epoch: string])[]> {
   yield* scanPairs(store, denylistWritesKey(base));
   const mark = 'd\n';
   for await (const page of scanMembers(store, localWritesKey(base)))

@@ -1,5 +1,5 @@
--- What was written here, through the bridge or by its operator: a migration leaves it alone. Of the catalogue and the
--- collections it does so for good: 'o' reference, 'c' user and reference.
+-- What was written here, through the bridge or by its operator, is marked: a migration leaves it alone. Marks of the
+-- catalogue ('o' reference) and of the collections ('c' user and reference) hold for good.
 local function mark_local_write(kind, what)
   redis.call('SADD', local_writes_key(), kind .. '\n' .. what)
 end
@@ -8,8 +8,8 @@ local function is_local_write(kind, what)
   return redis.call('SISMEMBER', local_writes_key(), kind .. '\n' .. what) == 1
 end
 
--- Of names that were denied or removed, by their normalized name, and of the whole denylist ('') it does so until the
--- authority changes: each mark is the epoch under which it was made, and one below `marks_from` does not count.
+-- Marks of names that were denied or removed, by their normalized name, and of the whole denylist ('') hold until the
+-- authority changes: each is the epoch under which it was made, and one below `marks_from` does not count.
 local function mark_denylist_write(normalized_name, epoch)
   if normalized_name == '' then
     redis.call('UNLINK', denylist_writes_key())
@@ -23,6 +23,6 @@ end
 local function is_denylist_write(normalized_name, marks_from)
   local epoch = redis.call('HGET', denylist_writes_key(), normalized_name)
   if epoch then return tonumber(epoch) >= marks_from end
-  -- From before marks had numbers.
+  -- From before marks were epochs.
   return marks_from == 0 and is_local_write('d', normalized_name)
 end

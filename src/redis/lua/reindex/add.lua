@@ -7,7 +7,7 @@
 -- ARGV[6…]  two for each: what there is of a name, and the name normalized by the new comparison:
 --             names    user
 --             denied   name as given; of spellings that become the same name, the first one stays
---             marks    number of a mark of a name that was denied or removed here (lib/local_writes.lua); a later one stays
+--             marks    epoch of a mark of a name denied or removed here (lib/local_writes.lua); a later one stays
 --
 -- {'lapsed'}             this rebuild cannot go on: nothing was done
 -- {'added', others}      {position (from 0), what there was already} for each that was not added
@@ -23,10 +23,10 @@ local add = {
     local given = normalized_name == name and '' or name
     return redis.call('HSETNX', denylist_key(generation), normalized_name, given) == 0 and name
   end,
-  marks = function(number, normalized_name)
+  marks = function(epoch, normalized_name)
     local known = redis.call('HGET', denylist_writes_key(), normalized_name)
-    if known and tonumber(known) >= tonumber(number) then return known end
-    redis.call('HSET', denylist_writes_key(), normalized_name, number)
+    if known and tonumber(known) >= tonumber(epoch) then return known end
+    redis.call('HSET', denylist_writes_key(), normalized_name, epoch)
   end,
 }
 local others = {}
