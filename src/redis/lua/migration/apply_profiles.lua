@@ -76,8 +76,8 @@ local function may_differ(have, field, value)
   return field == 'au' and not have.au and have.ar ~= nil and url_of(have.ar) == value
 end
 
--- Who wrote the profile (b), when it was adopted (as, at) and where its picture came from (po) are no part of what the
--- source says.
+-- Who wrote the profile (b), when it was adopted (as, at) and where its picture came from (po) are not part of what
+-- the source says.
 local function is_same(have, count, fields)
   if have.b then count = count - 1 end
   if have.po then count = count - 1 end
@@ -98,8 +98,8 @@ local function pick(fields, name, first)
   end
 end
 
--- Takes the row's username, if it has one, unless this is dry. Returns 'taken' where that fails.
-local function refuse_name(user, normalized_name, position)
+-- Claims the row's username, if it has one, unless this is dry. Returns 'taken' where that fails.
+local function claim_name(user, normalized_name, position)
   if normalized_name ~= '' and (is_dry or not claim(index, normalized_name, user)) then
     local holder = holder_of(index, normalized_name)
     if holder and holder ~= user then
@@ -121,7 +121,7 @@ local function is_as_written(row, old)
 end
 
 local function create(row, position, profile)
-  local refused = refuse_name(row[1], row[2], position)
+  local refused = claim_name(row[1], row[2], position)
   if refused then return refused end
   if not is_dry then
     local file = pick(row, 'pf', 5)
@@ -145,7 +145,7 @@ local function update(row, position, profile, old)
     names[#names + 1] = { position - 1, have.u }
     return 'renamed'
   end
-  local refused = refuse_name(user, normalized_name, position)
+  local refused = claim_name(user, normalized_name, position)
   if refused then return refused end
   if is_dry then return 'updated' end
 
