@@ -1,8 +1,8 @@
 import { script } from './connection/script-loader.ts';
 
 /**
- * Replaces the text of a key, '' for none, if it is the expected one; returns the text that it found. Takes, renews and
- * releases locks, too. Does not expire if `expiresMs` is 0.
+ * Sets a key, if its value is the expected one, and returns the value that it had; '' is none. So locks are taken,
+ * renewed and released. The value does not expire if `expiresMs` is 0.
  */
 export const compareAndSwap = script<[expected: string, wanted: string, expiresMs: number], string>(
   'compare_and_swap',

@@ -20,7 +20,7 @@ export function checkRequirements(
   }
   if (fact('role') === 'slave') {
     if (expected.cluster)
-      return `${where} is no master any more: wait for the failover to end, then try again`;
+      return `${where} is no longer a master: wait for the failover to end, then try again`;
     return `${where} is a read-only replica: set REDIS_URL to its master (${fact('master_host')}:${fact('master_port')})`;
   }
   const valkey = fact('valkey_version');

@@ -56,7 +56,7 @@ export type FsckOutcome =
 
 /** Faults remembered, so that one that is found twice is reported once. */
 const maxRemembered = 100_000;
-/** Scans of all keys at most, if they move between servers meanwhile. */
+/** How often all keys are scanned at most, if some move between servers meanwhile. */
 const attempts = 3;
 const restoreSettings = 'run profile-bridge admin org set and fsck --repair';
 /** Keys examined at once: a request waits for milliseconds only. */
@@ -114,9 +114,9 @@ async function walk(
   const registered = new Set(await listOrganizations(store, prefix));
   /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
-  let moment: Promise<unknown> | undefined;
-  /** Organizations are registered a moment before their settings are stored: one moment for all that are by now. */
-  const onceStored = (): Promise<unknown> => (moment ??= sleep(1000));
+  let wait: Promise<unknown> | undefined;
+  /** Organizations are registered a moment before their settings are stored. One wait is for all that are by now. */
+  const onceStored = (): Promise<unknown> => (wait ??= sleep(1000));
 
   const begin = async (id: string): Promise<Check | undefined> => {
     const base = organizationBase(prefix, id);

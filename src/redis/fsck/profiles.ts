@@ -26,7 +26,7 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
   for (const [position, field] of ['b', 'as', 'at'].entries()) {
     const mark = marks[position] ?? null;
     if (mark === null || /^\d{1,15}$/.test(mark)) continue;
-    const detail = `field ${field} of the profile of ${user} is ${quote(mark)}, which is no number`;
+    const detail = `field ${field} of the profile of ${user} is ${quote(mark)}, which is not a number`;
     await report('profile-mark-unreadable', detail, {
       expect: [[mark, 'hget', key, field]],
       commands: [['hset', key, field, 0]],

@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
 -- @key any
--- Replaces the text of a key, unless it holds another one than expected. Works also where Redis is full: otherwise no
--- lock could be given back then.
+-- Sets a key, if its value is the expected one; also where Redis is full, since otherwise no lock could be released then.
 --
 -- KEYS[1]  the key
 --
--- what it held, '' for nothing
+-- the value that it had, '' for none
 local expected, wanted, expires_ms = unpack(ARGV) -- wanted: '' to delete it; expires_ms: 0 for never
 local held = redis.call('GET', KEYS[1]) or ''
 if held ~= expected then return held end

@@ -30,7 +30,7 @@ export async function beginLoad(context: LockedContext, { id, base }: Organizati
   );
 }
 
-/** Throws the reason why an organization is not this attempt's to load any more. */
+/** Throws the reason why this attempt may no longer load an organization. */
 export async function reportLost(context: LockedContext, id: string): Promise<never> {
   await refuseOutdated(context);
   await context.lock.check();

@@ -8,10 +8,10 @@
 -- KEYS[1]  <prefix>cutover
 --
 -- {'waiting', ids}    of the instances that have not acknowledged the phase
--- {'ready'}           all have; with 1: the next phase has begun, or had before
+-- {'ready'}           all have; if it was to go on, the next phase has begun, or had before
 -- {'lost'}            the switch was withdrawn
 
--- phase: that it is in, as its caller knows; goes_on: 1 to go on, 0 to renew only; by: the command that made the switch.
+-- phase: the present one, as its caller knows; goes_on: 1 to go on, 0 only to renew; by: the command that switches.
 local token, phase, lease_ms, goes_on, by = unpack(ARGV)
 local state = cutover_state()
 if state.token ~= token then

@@ -2,9 +2,9 @@
 -- @include adoptions
 -- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened.
 --
--- where to go on, 0 at the end
+-- the cursor of the next call, 0 at the end
 
--- unsettled | differing | failed | lost-names | gaps; 0, then what the call before replied; when the snapshot was opened.
+-- unsettled | differing | failed | lost-names | gaps; the cursor, 0 at first; when the snapshot was opened (ms).
 local what, cursor, opened_at = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local keys = {
   unsettled = unsettled_key(), differing = differing_users_key(), failed = failed_adoptions_key(),

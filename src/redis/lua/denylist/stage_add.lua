@@ -6,7 +6,7 @@
 --
 -- ARGV[3…] two for each name: name, normalized name
 --
--- {'lapsed'}                        the stage is not this overwrite's any more: start again
+-- {'lapsed'}                        another overwrite has the stage, or none: start again
 -- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'staged', added, positions}      how many names are new to the stage; those in use, counted from 0
 local token, lease_ms = unpack(ARGV, 1, 2)

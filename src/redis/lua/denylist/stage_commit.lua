@@ -4,7 +4,7 @@
 -- Contract 4.5, last step: the stage becomes the denylist.
 --
 -- 'committed'
--- 'lapsed'                          the stage is not this overwrite's any more, or not whole: start again
+-- 'lapsed'                          another overwrite has the stage, or none, or it is not whole: start again
 -- 'frozen'                          nothing was done: read the settings again and retry
 local token, key_id, names = unpack(ARGV)
 if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end

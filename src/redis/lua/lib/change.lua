@@ -3,10 +3,10 @@
 -- an instance that a switch of authority has left behind: its epoch is lower than the one that the switch raised in the
 -- settings. So nothing old can land later: no change of a paused instance, no command still in a socket.
 --
--- ARGV begins with two arguments, without which the script's own are counted:
+-- ARGV begins with these two, which are taken off it, so that every script counts its own from 1:
 --
 --   epoch     in the mode reverse followed by a space and JSON {key, role, user, sealed, most}: what the change is queued
---             with for the legacy service, and how many entries may wait. Beyond that, nothing is changed.
+--             with for the legacy service, and how many entries may wait there; if so many do, it is refused, too
 --   index     the generation of the name index that the script's normalized names belong to, '' if it has none
 local epoch, index = table.remove(ARGV, 1), table.remove(ARGV, 1)
 -- Set if the change is to be queued, by the script that makes it, so that none can be accepted without being queued.

@@ -21,8 +21,8 @@ local function cutover_state()
   }
 end
 
--- Calls back with each instance's id, registration (JSON), time of its last heartbeat, and the epoch and the phase that
--- it has acknowledged.
+-- Calls `visit` with each instance's id, registration (JSON), time of its last heartbeat, and the epoch and the phase
+-- that it has acknowledged.
 local function each_instance(visit)
   local all = by_name(redis.call('HGETALL', KEYS[1]))
   for field, beat in pairs(all) do

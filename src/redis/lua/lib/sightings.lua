@@ -1,5 +1,5 @@
 -- @include names
--- What fsck has seen: a script that includes this replies 'changed' if it is not so any more. ARGV[1] is JSON:
+-- What fsck has seen: a script that includes this replies 'changed' if that no longer holds. ARGV[1] is JSON:
 --
 --   generation   of the name index that must be in force; absent if it does not matter
 --   expect       [[reply, command, argument…]…]: what these commands must still reply, false for nothing. One is not

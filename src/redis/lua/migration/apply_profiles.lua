@@ -9,8 +9,8 @@
 -- ARGV[5]  how many names the source has for the organization, so that an index still empty gets room for them
 -- ARGV[6]  trust-source | '': whether to overwrite profiles that are newer here
 --
--- {'frozen'}                        nothing was done: look again, and retry (lib/change.lua); also while a denylist
---                                   overwrite has yet to decide about a username
+-- {'frozen'}                        nothing was done: read the settings again and retry (lib/change.lua); also while a
+--                                   denylist overwrite has yet to decide about a username
 -- {'applied', outcomes, names, denied}
 --          outcomes: a word for each profile
 --            created, updated, unchanged

@@ -3,7 +3,7 @@
 -- Writes records other than profiles. What was made, set or revoked here stays. A denied name that is in use stays with
 -- its user (contract 4.4 allows that state).
 --
--- {'frozen'}                   denylist: nothing was done: look again, and retry
+-- {'frozen'}                   denylist: nothing was done: read the settings again and retry
 -- {'applied', outcomes, used}  outcomes: a word for each record: created, updated, unchanged, kept (made, set or
 --                              revoked here); used: positions (from 0) of denied names in use
 

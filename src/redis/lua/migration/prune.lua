@@ -3,7 +3,7 @@
 -- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
 -- legacy service. An organization's settings stay in any case; a dry call says whether they were written here.
 --
--- {'frozen'}                        nothing was done: look again, and retry
+-- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept
 
 -- Each row: user, username, normalized name | normalized name | SHA-256 | reference | user, reference | ''.

@@ -2,9 +2,9 @@
 -- @include source
 -- Records renames that depend on each other; or makes them, in the order given, and takes each off the record of pending
 -- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
--- username. One that is not on record any more was made by another run: it is not made again.
+-- username. One that is no longer on record was made by another run: it is not made again.
 --
--- {'frozen'}  nothing was done: look again, and retry
+-- {'frozen'}  nothing was done: read the settings again and retry
 -- {'done'}    those renames that can be made are
 
 -- Each row: user, old name, its normalized name, new name, its normalized name; '' for none. Then record | make.

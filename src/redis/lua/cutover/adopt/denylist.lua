@@ -3,7 +3,7 @@
 -- Applies a part of a denylist change as the legacy service answered it, without checking it again. Of an overwrite, the
 -- parts are staged, the first one without any name; commit makes them the denylist.
 --
--- 'frozen'             nothing was done: look again, and retry
+-- 'frozen'             nothing was done: read the settings again and retry
 -- 'lapsed'             the lease is lost: nothing was done
 -- 'applied'
 

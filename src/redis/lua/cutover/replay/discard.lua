@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- @include replay
 -- Removes the oldest entries of the queue unsent; after the last one, the queue, which keys were refused, and the API
--- keys of changes that are set aside. For an organization whose changes are not queued any more.
+-- keys of changes that are set aside. For an organization whose changes are no longer queued.
 --
 -- their kinds
 
--- How many at most; the epoch under which nothing is queued any more: nothing is removed if a later switch has raised it.
+-- How many at most; the epoch since which nothing is queued: nothing is removed if a later switch has raised it.
 local most, epoch = unpack(ARGV)
 local kinds = {}
 if tonumber(epoch_in_force()) > tonumber(epoch) then return kinds end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- @wait replicas
 -- @include replay
--- Queues a retry of a change that is not in the queue any more, but of which a request may still take effect. Works also
+-- Queues a retry of a change that is no longer in the queue, but of which a request may still take effect. Works also
 -- where Redis is full: its instance replays nothing else before, and that is what frees memory.
 --
 -- id of the retry

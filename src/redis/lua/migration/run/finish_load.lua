@@ -4,7 +4,7 @@
 --
 -- ARGV[3…] comparison, min, max, pattern, template, ownership as stored, '' for unset
 --
--- 'finished', or 'lost' where the organization is not this attempt's to finish any more
+-- 'finished', or 'lost' where this attempt may no longer finish it
 local claim, buckets = unpack(ARGV, 1, 2)
 if redis.call('GET', loading_key()) ~= claim or redis.call('EXISTS', settings_key()) == 1 then return 'lost' end
 redis.call('HSET', settings_key(), 'n0', buckets, 'epoch', epoch)

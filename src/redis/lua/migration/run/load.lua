@@ -2,7 +2,7 @@
 -- Writes hashes of an organization that is being loaded, or removes keys of it. A profile comes whole, and replaces what
 -- an earlier attempt has left; a bucket comes in pieces, which are the same in every attempt.
 --
--- 'loaded', or 'lost' where the organization is not this attempt's to load any more: nothing was done
+-- 'loaded', or 'lost' where this attempt may no longer load the organization: nothing was done
 
 -- The claim under which it is loaded (claim.lua); profiles | names | keys.
 local claim, kind = unpack(ARGV, 1, 2)
