@@ -8,7 +8,7 @@ import type { Delivered, Delivery, DeliveryOptions } from './delivery.ts';
 import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
-import { firstKey, isAnyKeyAccepted, type OpenKey } from './organization-keys.ts';
+import { firstKey, isAnyKeyAccepted, type OpenKey } from './api-keys.ts';
 import { delayAfter, nextAfter, orderForm, setAsideAfterMs, sendable, type WaitingChange } from './rules.ts';
 
 export interface ReplayOptions extends Omit<DeliveryOptions, 'queue'> {

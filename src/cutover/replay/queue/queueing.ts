@@ -4,7 +4,7 @@ import type { Queued } from '../../../redis/changes.ts';
 import { callerFields, type QueuedCaller } from './changes.ts';
 import type { ReplayQueue } from './queue.ts';
 
-/** With what the scripts queue a caller's change (lua/lib/change.lua). */
+/** Gives what the scripts queue a caller's change with (lua/lib/change.lua). */
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
 
 /**
