@@ -2,7 +2,7 @@ import { Help, InvalidArgumentError, type Command, type Option } from 'commander
 import { ConfigError } from '../config.ts';
 import { nameFault } from '../domain/usernames.ts';
 import { wrongTypeOf } from '../redis/connection/client.ts';
-import { isStoreUnavailable, rightRefused } from '../redis/connection/connect.ts';
+import { isStoreUnavailable, permissionRefused } from '../redis/connection/connect.ts';
 
 /** The names of the tools in examples and remedies. */
 export const adminCommand = 'profile-bridge admin';
@@ -92,7 +92,7 @@ const storeFaults: [reply: RegExp, fault: string, remedy: string][] = [
     'start them, or lower WRITE_REPLICAS or min-replicas-to-write',
   ],
   [
-    rightRefused,
+    permissionRefused,
     'the user of REDIS_URL lacks a permission',
     'give it the permissions that src/redis/README.md lists under "Permissions"',
   ],

@@ -553,7 +553,7 @@ test('verify says when no apply has had the name of its run, for it then misses 
   });
 });
 
-test('verify shows a stored time that is none, and apply replaces one that is no number', async () => {
+test('verify shows a stored time that is none, and apply replaces one that is not a number', async () => {
   const tool = createTool();
   const profile = { organizationId: 'acme', userId: 'u1', updatedAt: '2026-01-01T00:00:00Z' };
   const run = ['--source', writeSource({ profiles: [profile] }), '--run', 'r'];

@@ -61,7 +61,7 @@ export function createClient(address: RedisAddress, options: ClientOptions): Red
 function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, common: CommonOptions): Redis {
   const client = new Redis({
     ...common,
-    ...placeOf(address, common),
+    ...serverOptions(address, common),
     enableOfflineQueue: false,
     // How often a server that is loading its data is asked: by default as seldom as it expects to need.
     maxLoadingRetryTime: 500,
@@ -125,7 +125,7 @@ function commonOptions(address: RedisAddress, { tls, password, commandTimeout }:
   };
 }
 
-function placeOf(address: Exclude<RedisAddress, { kind: 'cluster' }>, common: CommonOptions) {
+function serverOptions(address: Exclude<RedisAddress, { kind: 'cluster' }>, common: CommonOptions) {
   if (address.kind === 'single') return address.at;
   if (address.kind === 'socket') return { path: address.path };
   return {

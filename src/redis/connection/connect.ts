@@ -53,7 +53,8 @@ export async function closeRedis(client: RedisClient): Promise<void> {
 const unavailableReplies =
   /^(ASK|BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|MOVED|NOAUTH|NOREPLICAS|OOM|OUTDATED|READONLY|TRYAGAIN|WRONGPASS) /;
 /** Replies to a user who lacks a permission; within a script Redis 7.0 says the first, Redis 7.2 and Valkey the second. */
-export const rightRefused = /^(NOPERM |ERR The user executing the script can't |ERR ACL failure in script: )/;
+export const permissionRefused =
+  /^(NOPERM |ERR The user executing the script can't |ERR ACL failure in script: )/;
 const unavailableMessages =
   /^(Connection is closed|connect ETIMEDOUT|Command timed out|Socket timeout|Stream isn't writeable|Cluster isn't ready|Cluster is (ended|disconnect)|None of startup nodes|Failed to refresh slots cache|Too many Cluster redirections|All sentinels are unreachable|Command aborted due to connection close|Reached the max retries|All keys in the pipeline should belong)/;
 const unavailableCodes =
@@ -69,7 +70,7 @@ export function isStoreUnavailable(error: unknown): boolean {
   const { code, syscall, message } = error as NodeJS.ErrnoException;
   if (code !== undefined && unavailableCodes.test(code)) return true;
   if (code === 'ENOENT' && syscall === 'connect') return true;
-  return [unavailableReplies, rightRefused, unavailableMessages].some((known) => known.test(message));
+  return [unavailableReplies, permissionRefused, unavailableMessages].some((known) => known.test(message));
 }
 
 const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;

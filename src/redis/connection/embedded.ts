@@ -88,7 +88,7 @@ function preparePlace(dataDir: string): Place {
 }
 
 function writing(dataDir: string, work: () => void): void {
-  const remedy = 'let this user write there, or set DATA_DIR to a folder it may write';
+  const remedy = 'let this user write there, or set DATA_DIR to a folder that it may write to';
   attemptWrite(`DATA_DIR ${dataDir}`, remedy, work);
 }
 

@@ -94,7 +94,7 @@ function runner(client: RedisClient, source: Source): RunScript {
 }
 
 /** Calls that leave in one write at most. */
-const together = 16;
+const maxCallsPerWrite = 16;
 
 const gatherers = new WeakMap<RedisClient, () => void>();
 
@@ -121,7 +121,7 @@ function createGatherer(client: Redis): () => void {
         corked = undefined;
         socket.uncork();
       });
-    } else if (held === together) {
+    } else if (held === maxCallsPerWrite) {
       held = 0;
       socket.uncork();
       socket.cork();
