@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config.ts';
 import { printable } from '../lib/system/terminal.ts';
-import { UsageError } from '../migration/engine/issues.ts';
+import { UsageError } from '../migration/errors.ts';
 import { version } from '../version.ts';
 import { configureErrorsAndHelp, describeError } from './command-line.ts';
 import { readerGone, type Shell } from './shell.ts';

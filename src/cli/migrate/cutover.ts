@@ -1,6 +1,6 @@
 import type { Mode } from '../../cutover/modes.ts';
 import { joinCutover } from '../../cutover/switch/instance.ts';
-import { FinalError, MigrationError } from '../../migration/engine/issues.ts';
+import { FinalError, MigrationError } from '../../migration/errors.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/changes.ts';

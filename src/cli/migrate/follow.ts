@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { number, sumOfValues } from '../../lib/numbers.ts';
-import { FinalError } from '../../migration/engine/issues.ts';
+import { FinalError } from '../../migration/errors.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
 import type { CommandResult } from '../tool.ts';

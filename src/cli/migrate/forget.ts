@@ -2,7 +2,7 @@ import { defaultKeyPrefix } from '../../config.ts';
 import { counted } from '../../lib/numbers.ts';
 import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
-import { MigrationError, UsageError } from '../../migration/engine/issues.ts';
+import { MigrationError, UsageError } from '../../migration/errors.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
 import { readRun, requireRun, runOrganizations } from '../../migration/runs/runs.ts';
 import type { CommandResult } from '../tool.ts';

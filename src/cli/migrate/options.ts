@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { readInstant } from '../../lib/iso8601.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
-import { UsageError } from '../../migration/engine/issues.ts';
+import { UsageError } from '../../migration/errors.ts';
 import { entityNames, isEntity, type Entity } from '../../migration/records/records.ts';
 
 /** Which source, what of it, and how it is read. */

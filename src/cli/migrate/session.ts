@@ -11,7 +11,8 @@ import { openChosen, type Chosen, type SourceChoice } from '../../migration/engi
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createTallies } from '../../migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
-import { MigrationError, openIssues, UsageError } from '../../migration/engine/issues.ts';
+import { MigrationError, UsageError } from '../../migration/errors.ts';
+import { openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import { dry } from '../../migration/engine/scripts.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Script } from '../../redis/connection/script-loader.ts';
 import type { MigrationContext } from './context.ts';
-import { MigrationError } from './issues.ts';
+import { MigrationError } from '../errors.ts';
 import type { Organization } from './organizations.ts';
 import type { RowArguments } from './scripts.ts';
 

@@ -1,4 +1,5 @@
 import { createTextFile, WriteError, type TextFile } from '../../lib/files/text-file.ts';
+import { UsageError } from '../errors.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
 /** What stops an apply before it writes, unless --on-conflict says otherwise. */
@@ -127,17 +128,4 @@ function openReport(path: string): TextFile {
   } catch (error) {
     throw error instanceof WriteError ? new UsageError(error.message) : error;
   }
-}
-
-/** Something an operator can mend: the message is one line with the remedy, free of secrets. */
-export class MigrationError extends Error {
-  override readonly name: string = 'MigrationError';
-}
-
-/** One that another attempt would meet again. */
-export class FinalError extends MigrationError {}
-
-/** A mistake in what was asked for, found before anything was done. */
-export class UsageError extends MigrationError {
-  override readonly name = 'UsageError';
 }

@@ -3,7 +3,7 @@ import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import type { Entity } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
-import { MigrationError, UsageError } from './issues.ts';
+import { MigrationError, UsageError } from '../errors.ts';
 import type { PruneChoice } from './read/assess.ts';
 
 /** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */

@@ -2,7 +2,7 @@ import { scanKeys } from '../../redis/connection/scan.ts';
 import { claimsKey, organizationBase } from '../../redis/keys.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
-import { MigrationError } from '../engine/issues.ts';
+import { MigrationError } from '../errors.ts';
 import { rollBack } from '../engine/load/unfinished.ts';
 import { whileLocked } from './lock.ts';
 import { runOrganizations, runOrganizationsKey } from './runs.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
 import type { MigrationContext } from '../engine/context.ts';
-import { MigrationError } from '../engine/issues.ts';
+import { MigrationError } from '../errors.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { runKey, runsKey, type RunStore, type RoundState } from './runs.ts';
 import { migrateState, migrateToken } from '../engine/scripts.ts';

@@ -4,7 +4,7 @@ import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import type { MigrationContext } from '../engine/context.ts';
-import { MigrationError } from '../engine/issues.ts';
+import { MigrationError } from '../errors.ts';
 import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 

@@ -10,7 +10,7 @@ import {
   stagingName,
   type Manifest,
 } from '../../sources/files/manifest.ts';
-import { UsageError } from '../issues.ts';
+import { UsageError } from '../../errors.ts';
 
 /** What to do when a file of an export cannot be written. */
 export const exportRemedy = 'give --to another disk, then export again; nothing was exported';

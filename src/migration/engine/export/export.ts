@@ -7,7 +7,7 @@ import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
-import { MigrationError, UsageError } from '../issues.ts';
+import { MigrationError, UsageError } from '../../errors.ts';
 import type { Organization } from '../organizations.ts';
 import type { Entity } from '../../records/records.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';

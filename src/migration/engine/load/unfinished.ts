@@ -2,7 +2,7 @@ import { cutoverKey, loadingKey, organizationsKey } from '../../../redis/keys.ts
 import type { LockedContext } from '../../runs/lock.ts';
 import { readRun, unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
-import { MigrationError } from '../issues.ts';
+import { MigrationError } from '../../errors.ts';
 import type { Organization } from '../organizations.ts';
 import { migrateClaim, migrateLoad } from '../scripts.ts';
 import { scanOrganizations } from '../stored/scan.ts';

@@ -7,7 +7,7 @@ import { openSource } from '../../sources/open.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import { SourceError, SourceUnavailable, type Source } from '../../sources/source.ts';
 import { isDatabaseUrl } from '../../sources/databases/urls.ts';
-import { UsageError } from '../issues.ts';
+import { UsageError } from '../../errors.ts';
 
 /**
  * The order of reading and writing: an organization before its records, a denied name before it may be found in use,

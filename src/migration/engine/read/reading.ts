@@ -8,7 +8,8 @@ import { organizationSettings } from '../../records/stored.ts';
 import type { Scope } from '../../sources/scope.ts';
 import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../context.ts';
-import { subjectOf, UsageError, type Reason } from '../issues.ts';
+import { UsageError } from '../../errors.ts';
+import { subjectOf, type Reason } from '../issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
 import type { Organization } from '../organizations.ts';
 

@@ -7,7 +7,7 @@ import type { Entry } from '../../analysis/spool.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
-import { MigrationError } from '../issues.ts';
+import { MigrationError } from '../../errors.ts';
 import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import { dry, migrateProfiles, migrateRecords } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
