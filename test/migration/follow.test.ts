@@ -353,6 +353,6 @@ test('--lag without --follow is wrong usage', async () => {
   const source = writeSource({ profiles: [] });
   expect(await tool.text('apply', '--source', source, '--lag', '5s')).toMatchObject({
     exitCode: 2,
-    err: expect.stringContaining('need --follow'),
+    err: expect.stringContaining('--lag needs --follow'),
   });
 });

@@ -69,7 +69,7 @@ export function requireNeeded(flags: Readonly<Record<string, unknown>>): void {
   for (const [option, needed] of Object.entries(needs)) {
     if (flags[option] === undefined || flags[needed] !== undefined) continue;
     const [given, missing] = [nameOf(option), nameOf(needed)];
-    throw new UsageError(`for ${given} you need ${missing}: add it, or leave ${given} out`);
+    throw new UsageError(`${given} needs ${missing}: add it, or leave ${given} out`);
   }
 }
 

@@ -44,9 +44,9 @@ export async function verify(
         coverage(verified),
         listIssues(issues, 'Differences:', hasAccepted ? differing : [...differing, ...problems]),
         hasAccepted
-          ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (no failure):`, problems)
+          ? listIssues(issues, `Refused, as --on-conflict ${onConflict} accepts (not a failure):`, problems)
           : '',
-        listIssues(issues, 'Changed here since (no failure):', ['changed-here']),
+        listIssues(issues, 'Changed here since (not a failure):', ['changed-here']),
         isFine ? 'No differences.' : found,
       ],
       json: {
