@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
-import { storeTime } from '../../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { scanKeys } from '../../redis/connection/scan.ts';
 import { legacyPicturesDueKey, legacyPicturesKey, profileKey } from '../../redis/keys.ts';
 

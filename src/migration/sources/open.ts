@@ -2,8 +2,7 @@ import { openTables } from './databases/tables.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './databases/urls.ts';
 import { openFiles } from './files/folder.ts';
 import type { Mapping } from './mapping.ts';
-import { SourceError } from './source.ts';
-import type { Source } from './source.ts';
+import { SourceError, type Source } from './source.ts';
 
 /**
  * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every query are

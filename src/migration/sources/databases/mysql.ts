@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
-import { createConnection, escapeId } from 'mysql2';
-import type { Connection, FieldPacket, SslOptions } from 'mysql2';
+import { createConnection, escapeId, type Connection, type FieldPacket, type SslOptions } from 'mysql2';
 import type { Cell } from '../../records/cells.ts';
 import type { SourceError } from '../source.ts';
 import {

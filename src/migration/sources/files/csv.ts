@@ -6,10 +6,8 @@ import { requiredFields } from '../../records/parse.ts';
 import { shapes } from '../../records/records.ts';
 import { createBatchBuilder, maxRowBytes } from '../batches.ts';
 import { columnsOf } from '../columns.ts';
-import { SourceError } from '../source.ts';
-import type { ReadRows } from '../source.ts';
-import { openFile } from './file.ts';
-import type { DataFile } from './file.ts';
+import { SourceError, type ReadRows } from '../source.ts';
+import { openFile, type DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
 interface Parsed {

@@ -1,12 +1,9 @@
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { entityNames, isEntity } from '../../records/records.ts';
-import type { Entity } from '../../records/records.ts';
+import { entityNames, isEntity, type Entity } from '../../records/records.ts';
 import type { Mapping } from '../mapping.ts';
-import { createSource, SourceError } from '../source.ts';
-import type { ReadRows, Source } from '../source.ts';
-import { lookAt } from './file.ts';
-import type { DataFile, NamedFile } from './file.ts';
+import { createSource, SourceError, type ReadRows, type Source } from '../source.ts';
+import { lookAt, type DataFile, type NamedFile } from './file.ts';
 import {
   checkDigest,
   exportedName,

@@ -3,8 +3,7 @@ import { isFields, type Fields } from '../../records/shapes.ts';
 import { createBatchBuilder, maxRowBytes, tooLong } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
-import { openFile } from './file.ts';
-import type { DataFile } from './file.ts';
+import { openFile, type DataFile } from './file.ts';
 import { createProjection, type Pointers } from './pointers.ts';
 
 const openingBrace = 123;
