@@ -23,8 +23,8 @@ import {
 
 /** Runs the migration tool. Returns the exit code; every error is one line with the remedy. */
 export async function runMigrate(args: readonly string[], shell: Shell): Promise<number> {
-  // V8 would move what outlives one batch of a large source to the old generation for good: all that refers to stays
-  // in memory until a full collection.
+  // V8 would learn to allocate what outlives a batch of a large source in the old generation, where it stays, with all
+  // that it refers to, until a full collection.
   setFlagsFromString('--no-allocation-site-pretenuring');
   const { program, run } = createTool(migrateCommand, shell, shell);
   program

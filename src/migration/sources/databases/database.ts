@@ -10,7 +10,7 @@ export interface Column {
   /** Whether the column holds JSON, which is given as it is. */
   readonly isJson?: boolean;
   /** Why the column is not a point in time, though it looks like one; completes a sentence. */
-  readonly noMoment?: string;
+  readonly notInstant?: string;
   /** SQL that is true if the column of this name is at or after a time (epoch ms). */
   readonly newer?: (column: string, time: number) => string;
 }

@@ -203,8 +203,8 @@ function describeColumn(field: FieldPacket): MysqlColumn {
     return { name, read: (bytes) => `${asText(bytes)}Z`, newer };
   }
   if (type === types.datetime || type === types.date) {
-    const noMoment = 'is a time without a zone: write it as UNIX_TIMESTAMP(…) * 1000 if it is in UTC';
-    return { ...column, noMoment };
+    const notInstant = 'is a time without a zone: write it as UNIX_TIMESTAMP(…) * 1000 if it is in UTC';
+    return { ...column, notInstant };
   }
   if (type === types.json) return { ...column, isJson: true };
   if (type === types.bit) return { name, read: (bytes) => BigInt(`0x${bytes.toString('hex')}`).toString() };

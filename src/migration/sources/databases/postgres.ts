@@ -196,8 +196,8 @@ function describeColumn(name: string, type: number): PostgresColumn {
     return { name, notText, read: (text) => text.slice(2) };
   }
   if (type === builtins.TIMESTAMP || type === builtins.DATE) {
-    const noMoment = "is a time without a zone: write it as (… AT TIME ZONE 'UTC'), with the zone it is in";
-    return { name, noMoment };
+    const notInstant = "is a time without a zone: write it as (… AT TIME ZONE 'UTC'), with the zone it is in";
+    return { name, notInstant };
   }
   if (type === builtins.TIMESTAMPTZ)
     return { name, newer: (column, time) => `${column} >= to_timestamp(${time / 1000})` };

@@ -142,10 +142,10 @@ async function openTable(
 
 /** Refuses columns whose values would not be what their fields need. */
 function checkTypes(columns: readonly Column[], fields: Columns, where: string): void {
-  for (const [index, { name, noMoment, notText }] of columns.entries()) {
+  for (const [index, { name, notInstant, notText }] of columns.entries()) {
     const field = fields[index];
-    if (noMoment !== undefined && (field === 'updatedAt' || field === 'expiresAt'))
-      throw new SourceError(`${where}: ${name} ${noMoment}`);
+    if (notInstant !== undefined && (field === 'updatedAt' || field === 'expiresAt'))
+      throw new SourceError(`${where}: ${name} ${notInstant}`);
     if (notText !== undefined && field !== undefined && field !== 'apiKeySha256')
       throw new SourceError(`${where}: ${name} holds ${notText}`);
   }

@@ -10,7 +10,7 @@ import { SourceError, type ReadRows } from '../source.ts';
 import { openFile, type DataFile } from './file.ts';
 
 /** What the parser gives: the cells of a record, or why there are none, with the line where that ends. */
-interface Parsed {
+interface CsvRecord {
   readonly info: { readonly lines: number };
   readonly record: readonly string[];
   readonly error?: string;
@@ -44,7 +44,7 @@ export async function openCsv(
 
 async function readColumns(
   { entity, name: where }: DataFile,
-  parsed: AsyncIterable<Parsed>,
+  parsed: AsyncIterable<CsvRecord>,
   fields: ReadonlyMap<string, string> | undefined,
 ): Promise<Columns> {
   for await (const next of parsed) {
@@ -107,7 +107,7 @@ function parseFile(file: DataFile, delimiter: string) {
       // After any other fault it is unknown where the next row begins: continuing would lose or invent rows.
       if (fault.code !== 'INVALID_OPENING_QUOTE') throw fault;
       const lines = lineOf(fault);
-      const row: Parsed = { info: { lines }, record: [], error: 'has a quote inside an unquoted cell' };
+      const row: CsvRecord = { info: { lines }, record: [], error: 'has a quote inside an unquoted cell' };
       // A row may have several.
       if (lines !== faultyLine) parser.push(row);
       faultyLine = lines;
@@ -124,7 +124,10 @@ const faults: Readonly<Record<string, string>> = {
   CSV_INVALID_CLOSING_QUOTE: 'there is text after a closing quote',
 };
 
-async function* withSourceErrors({ name }: DataFile, parser: AsyncIterable<Parsed>): AsyncGenerator<Parsed> {
+async function* withSourceErrors(
+  { name }: DataFile,
+  parser: AsyncIterable<CsvRecord>,
+): AsyncGenerator<CsvRecord> {
   try {
     yield* parser;
   } catch (error) {

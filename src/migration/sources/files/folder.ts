@@ -30,7 +30,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
   for (const [entity, named] of files) {
     const file = await lookAt(named);
     versions.push(`${file.name} ${file.version}`);
-    readers.set(entity, await openFile(file, mapping, manifest));
+    readers.set(entity, await openReader(file, mapping, manifest));
   }
   return createSource(readers, {
     name: location,
@@ -41,7 +41,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
   });
 }
 
-async function openFile(
+async function openReader(
   file: DataFile,
   mapping: Mapping | undefined,
   manifest: Manifest | undefined,
@@ -97,8 +97,8 @@ async function findFiles(location: string) {
   for (const name of names) {
     const file = asDataFile(join(folder, name));
     if (file === undefined) {
-      const isRead = name.startsWith('.') || (name === manifestName && manifest !== undefined);
-      if (!isRead) ignored.push(name);
+      const isExpected = name.startsWith('.') || (name === manifestName && manifest !== undefined);
+      if (!isExpected) ignored.push(name);
       continue;
     }
     const other = files.get(file.entity);
