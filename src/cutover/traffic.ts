@@ -57,7 +57,7 @@ export function createTraffic(options: TrafficOptions) {
   }
 
   return {
-    /** `caller`, as Redis knows it, never rejects. */
+    /** Forwards a read. `caller`, the one that Redis knows, never rejects. */
     read: async (credentials: Credentials | undefined, request: LegacyRequest) => {
       // The legacy service answers, whatever Redis does.
       const lookup =
@@ -74,6 +74,7 @@ export function createTraffic(options: TrafficOptions) {
       });
       return { response: { ...response, body }, caller };
     },
+    /** Forwards a change, and in mirror adopts it. */
     change: async (change: ForwardedChange): Promise<LegacyResponse> => {
       const { credentials, found } = change;
       let ended = (): void => {};

@@ -90,7 +90,7 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     if (count(`field:${field}`) > 0) fields[field] = count(`field:${field}`);
   return {
     organizationId,
-    /** From when on the mode holds that the comparisons were made in; 0 if there were none. */
+    /** Since when the mode in which the comparisons were made has been in force; 0 if there were none. */
     since: count('since'),
     compared: count('same') + count('different'),
     different: count('different'),

@@ -44,7 +44,7 @@ export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Bu
   return whole;
 }
 
-/** What a response's body says: undefined if it is empty, null if it is no JSON, or too long. */
+/** What a response's body says: undefined if it is empty, null if it is not JSON, or too long. */
 export async function readAnswer(
   { headers }: Pick<LegacyResponse, 'headers'>,
   bytes: Buffer | undefined,

@@ -81,7 +81,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     id,
     /** The mode in which reads are served. */
     mode: (): Mode => position.reads,
-    /** Since when the stored mode holds, ms since 1970 by the store's clock; 0 if none was ever stored. */
+    /** Since when the stored mode has been in force, ms since 1970 by the store's clock; 0 if none was ever stored. */
     since: (): number => position.since,
     /**
      * The mode for a read that begins now. A promise only after a pause of this process, or if it has to be refused with

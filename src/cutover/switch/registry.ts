@@ -7,7 +7,7 @@ import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, isMode, type Mode } from '../modes.ts';
 import type { Announcement, SwitchPhase } from './protocol.ts';
 
-/** The mode, and the switch under way, as scripts reply them; what there is not is empty. */
+/** The mode, and the switch under way, as scripts reply them; what is absent is empty. */
 interface StoredMode {
   mode: string;
   epoch: number;

@@ -7,7 +7,7 @@ import { historyOf, type RedisClient } from '../../redis/connection/client.ts';
 /** What verdicts are based on, and the results of comparing in each organization. */
 export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
 
-/** After removing the registrations of processes that have certainly ended. */
+/** Reads the evidence, after removing the registrations of processes that have certainly ended. */
 export async function gatherEvidence(store: RedisClient, prefix: string): Promise<Evidence> {
   await removeEnded(store, prefix);
   return await readEvidence(store, prefix);

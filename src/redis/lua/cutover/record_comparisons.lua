@@ -20,7 +20,7 @@ local mode_since = tonumber(ARGV[1]) -- of the mode that the findings are of
 local found = cjson.decode(ARGV[2])
 local now = tonumber(now_ms())
 
-local function note(key, field, value, most)
+local function set_bounded(key, field, value, most)
   if redis.call('HLEN', key) < most or redis.call('HEXISTS', key, field) == 1 then
     redis.call('HSET', key, field, value)
   end
@@ -31,15 +31,15 @@ for sha256, key in pairs(found.keys) do
   if key.finding == 'agreed' then
     for _, list in pairs(disputed) do redis.call('HDEL', list, sha256) end
   else
-    note(disputed[key.finding], sha256, key.entry, most_keys)
+    set_bounded(disputed[key.finding], sha256, key.entry, most_keys)
   end
 end
 
 for user, failure in pairs(found.failed) do
-  -- A later adoption has made it good.
+  -- Not if a later adoption has repaired it.
   local adopted = tonumber(redis.call('HGET', profile_key(user), 'as')) or 0
   if adopted < failure.number then
-    note(failed_adoptions_key(), user, cjson.encode({ reason = failure.reason, at = now }), most_users)
+    set_bounded(failed_adoptions_key(), user, cjson.encode({ reason = failure.reason, at = now }), most_users)
   end
 end
 
@@ -64,7 +64,7 @@ local hour = math.floor(now / 3600000)
 for _, kind in ipairs({ 'same', 'different' }) do
   local count = found.counts[kind]
   if count and redis.call('HINCRBY', comparisons_key(), 'hour:' .. hour .. ':' .. kind, count) == count then
-    -- The first of its hour takes the place of what is older than all that is shown.
+    -- With the first count of an hour, those of hours that are no longer shown are removed.
     for _, name in ipairs(redis.call('HKEYS', comparisons_key())) do
       local of = tonumber(string.match(name, '^hour:(%d+):'))
       if of and of <= hour - hours_kept then redis.call('HDEL', comparisons_key(), name) end
@@ -76,6 +76,6 @@ for user, fields in pairs(found.users) do
     redis.call('HDEL', differing_users_key(), user)
     redis.call('HDEL', failed_adoptions_key(), user)
   else
-    note(differing_users_key(), user, cjson.encode({ fields = fields, at = now }), most_users)
+    set_bounded(differing_users_key(), user, cjson.encode({ fields = fields, at = now }), most_users)
   end
 end
