@@ -13,7 +13,7 @@ import { readWriteSnapshot } from '../changes.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
-const addPart = script<
+const addToRebuild = script<
   [token: string, step: number, leaseMs: number, next: string, kind: string, ...pairs: string[]],
   ['lapsed'] | ['added', others: [position: number, there: string][]]
 >('reindex/add');
@@ -65,7 +65,7 @@ async function add(
   const { store, base, token, lease, next, comparison, signal } = rebuild;
   if (signal?.aborted === true) return { kind: 'interrupted' as const };
   const pairs = part.map(([what, name]) => [what, normalizedName(name, comparison)]);
-  const reply = await addPart(store, base, token, rebuild.step++, lease, next, kind, ...pairs.flat());
+  const reply = await addToRebuild(store, base, token, rebuild.step++, lease, next, kind, ...pairs.flat());
   return reply[0] === 'added' ? { kind: reply[0], others: reply[1] } : { kind: reply[0] };
 }
 

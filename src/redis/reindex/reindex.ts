@@ -6,17 +6,17 @@ import { dropLeftovers } from './generations.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 
-const begin = script<
+const openRebuild = script<
   [token: string, leaseMs: number, comparison: string],
   ['unchanged' | 'busy' | 'inconsistent'] | ['opened', current: string, next: string, buckets: number]
 >('reindex/open');
 
-const putInForce = script<
+const commitRebuild = script<
   [token: string, step: number, next: string, comparison: string],
   'lapsed' | 'committed'
 >('reindex/commit');
 
-const close = script<[token: string], null>('reindex/close');
+const closeRebuild = script<[token: string], null>('reindex/close');
 
 export type ReindexOutcome =
   | { kind: 'rebuilt'; usernames: number; denied: number }
@@ -66,7 +66,7 @@ export async function changeComparison(
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {
     // What cannot be removed now is left to the next rebuild or fsck --repair.
-    await close(store, base, attempt.token)
+    await closeRebuild(store, base, attempt.token)
       .then(async () => await dropLeftovers(store, base))
       .catch(() => {});
   }
@@ -78,7 +78,7 @@ async function open(attempt: Omit<Rebuild, 'step' | 'current' | 'next' | 'bucket
   const deadline = performance.now() + lease + 1000;
   for (;;) {
     if (signal?.aborted === true) return ['interrupted'] as const;
-    const opened = await begin(store, base, token, lease, comparison);
+    const opened = await openRebuild(store, base, token, lease, comparison);
     if (opened[0] !== 'busy' || performance.now() > deadline) return opened;
     await sleep(100);
   }
@@ -86,6 +86,6 @@ async function open(attempt: Omit<Rebuild, 'step' | 'current' | 'next' | 'bucket
 
 /** Whether the next generation is in force; asked again if the reply is lost. */
 async function commit({ store, base, token, step, next, comparison }: Rebuild): Promise<boolean> {
-  const ask = () => putInForce(store, base, token, step, next, comparison);
+  const ask = () => commitRebuild(store, base, token, step, next, comparison);
   return (await ask().catch(ask)) === 'committed';
 }
