@@ -5,7 +5,7 @@ import type { Entity } from '../../migration/records/records.ts';
 import { isRun, readAllNext, readRun } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import { historyOf } from '../../redis/connection/client.ts';
+import { replicationIdsOf } from '../../redis/connection/client.ts';
 import { listIssues } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
@@ -18,7 +18,7 @@ export async function verify(
 ): Promise<CommandResult> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
     const { store, prefix, issues } = context;
-    const history = await historyOf(store);
+    const replicationIds = await replicationIdsOf(store);
     const isKnown = await isRun(context, chosen.run);
     const state = await readRun(context, chosen.run);
     const onConflict = state?.onConflict ?? 'abort';
@@ -33,7 +33,7 @@ export async function verify(
     if (isFine && openedAt !== undefined && isWhole) {
       const ageMs = performance.now() - openedAt;
       const hasConflicts = issues.count('username-conflict') > 0;
-      await recordVerified(store, prefix, { ageMs, history, hasConflicts });
+      await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
     }
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');

@@ -87,7 +87,7 @@ export async function switchMode(
     await acknowledged('reads', 1);
   } catch (error) {
     // Only its reply may be lost: then the switch has been made.
-    const state = await takeBack();
+    const state = await withdraw();
     if (state !== 'done') {
       if (error instanceof Withdrawal) return error.outcome;
       throw error;
@@ -146,7 +146,7 @@ export async function switchMode(
   }
 
   /** Withdraws the switch and waits until that is complete; `done` if the switch had been made. */
-  async function takeBack(): Promise<'done' | 'withdrawn'> {
+  async function withdraw(): Promise<'done' | 'withdrawn'> {
     for (;;) {
       const state = await cutoverWithdraw(store, key, token);
       if (state !== 'waiting') return state;

@@ -108,7 +108,7 @@ export async function readCutover(store: RedisClient, prefix: string) {
     ...(gapAt !== undefined && { gap: { at: Number(gapAt), reason: reason ?? '' } }),
     /** When the snapshot was taken that a verify of everything matched. */
     ...(verified !== '' && { verifiedAt: Number(verified) }),
-    /** The history of Redis (historyOf) at that time. */
+    /** The replication IDs of Redis at that time. */
     ...(verifiedOn !== '' && { verifiedOn }),
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
     /** The modes so far, oldest first. */

@@ -2,7 +2,7 @@ import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
 import { createReplayQueue } from '../replay/queue/queue.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import { readLegacyPictures } from './pictures.ts';
-import { historyOf, type RedisClient } from '../../redis/connection/client.ts';
+import { replicationIdsOf, type RedisClient } from '../../redis/connection/client.ts';
 
 /** What verdicts are based on, and the results of comparing in each organization. */
 export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
@@ -17,7 +17,10 @@ export async function gatherEvidence(store: RedisClient, prefix: string): Promis
 export async function readState(store: RedisClient, prefix: string) {
   const state = await readCutover(store, prefix);
   const { verifiedOn } = state;
-  return { ...state, hasFailedOver: verifiedOn !== undefined && verifiedOn !== (await historyOf(store)) };
+  return {
+    ...state,
+    hasFailedOver: verifiedOn !== undefined && verifiedOn !== (await replicationIdsOf(store)),
+  };
 }
 
 /** Reads the evidence and changes nothing. */

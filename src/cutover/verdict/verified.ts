@@ -10,14 +10,14 @@ const clearVerified = script<[what: Recorded, cursor: string, openedAt: number],
 
 /**
  * Records a verify that has found no difference, and removes what it has settled: everything on record from before its
- * snapshot was opened, `ageMs` ago. `history` is that of Redis (historyOf) before anything was compared. If names that two
+ * snapshot was opened, `ageMs` ago. `replicationIds` are those of Redis before anything was compared. If names that two
  * users have in the source were accepted, the records of users who lost theirs stay. Where no mode was ever stored,
  * nothing is recorded.
  */
 export async function recordVerified(
   store: RedisClient,
   prefix: string,
-  { ageMs, history, hasConflicts }: { ageMs: number; history: string; hasConflicts: boolean },
+  { ageMs, replicationIds, hasConflicts }: { ageMs: number; replicationIds: string; hasConflicts: boolean },
 ): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await store.hexists(key, 'mode')) === 0) return;
@@ -33,5 +33,5 @@ export async function recordVerified(
       while (cursor !== '0');
     }
   }
-  await store.hset(key, { verified: String(openedAt), 'verified-on': history });
+  await store.hset(key, { verified: String(openedAt), 'verified-on': replicationIds });
 }

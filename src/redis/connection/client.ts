@@ -28,10 +28,10 @@ export async function replicationOf(client: RedisClient): Promise<string[]> {
 }
 
 /**
- * Names the history of all data: a server that has taken over from another one, or was started again, has a new one, and
- * may lack what was written last.
+ * The replication IDs of all masters: one that has taken over from another server, or was started again, has a new one,
+ * and may lack what was written last.
  */
-export async function historyOf(client: RedisClient): Promise<string> {
+export async function replicationIdsOf(client: RedisClient): Promise<string> {
   const infos = await replicationOf(client);
   return infos
     .map((info) => infoField(info, 'master_replid') ?? '')

@@ -32,7 +32,7 @@ const marks = () => here.bridge.store.hgetall(unsettledKey(here.organization.bas
 const verify = () =>
   recordVerified(here.bridge.store, here.bridge.config.keyPrefix, {
     ageMs: 0,
-    history: '',
+    replicationIds: '',
     hasConflicts: false,
   });
 

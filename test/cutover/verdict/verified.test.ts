@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { readState } from '../../../src/cutover/verdict/evidence.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
-import { historyOf } from '../../../src/redis/connection/client.ts';
+import { replicationIdsOf } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   differingUsersKey,
@@ -23,7 +23,7 @@ test("a clean verify is dated by its snapshot, on the store's clock", async () =
   const prefix = freshPrefix();
   await store.hset(`${prefix}cutover`, 'mode', 'mirror');
   const { now: before } = await readCutover(store, prefix);
-  await recordVerified(store, prefix, { ageMs: 5000, history: '', hasConflicts: false });
+  await recordVerified(store, prefix, { ageMs: 5000, replicationIds: '', hasConflicts: false });
   const { verifiedAt = 0, now: after } = await readCutover(store, prefix);
   expect(verifiedAt).toBeGreaterThanOrEqual(before - 5001);
   expect(verifiedAt).toBeLessThanOrEqual(after - 5000);
@@ -34,7 +34,11 @@ test('a clean verify does not count once another server has taken over, which ma
   const own = await openTestStore(redis.url);
   const prefix = freshPrefix();
   await own.hset(`${prefix}cutover`, 'mode', 'mirror');
-  await recordVerified(own, prefix, { ageMs: 0, history: await historyOf(own), hasConflicts: false });
+  await recordVerified(own, prefix, {
+    ageMs: 0,
+    replicationIds: await replicationIdsOf(own),
+    hasConflicts: false,
+  });
   expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: false });
   // As a replica that is promoted.
   await own.replicaof('127.0.0.1', '1');
@@ -46,7 +50,7 @@ test('a clean verify does not count once another server has taken over, which ma
 
 test('a clean verify writes nothing if there is no cut-over', async () => {
   const prefix = freshPrefix();
-  await recordVerified(store, prefix, { ageMs: 5000, history: '', hasConflicts: false });
+  await recordVerified(store, prefix, { ageMs: 5000, replicationIds: '', hasConflicts: false });
   expect(await store.exists(`${prefix}cutover`)).toBe(0);
 });
 
@@ -84,20 +88,20 @@ describe('what is on record of an organization', () => {
     );
 
   test('a clean verify removes what is older than its snapshot, and nothing else', async () => {
-    await recordVerified(store, prefix, { ageMs: 60_000, history: '', hasConflicts: false });
+    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
     expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['new']]);
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
   test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
-    await recordVerified(store, prefix, { ageMs: 60_000, history: '', hasConflicts: true });
+    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: true });
     expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['new']]);
   });
 
   test('a clean verify removes thousands of marks', async () => {
     const many = Array.from({ length: 5000 }, (_, n) => [`user-${n}`, '5:1000']).flat();
     await store.hset(unsettledKey(base), ...many);
-    await recordVerified(store, prefix, { ageMs: 60_000, history: '', hasConflicts: false });
+    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
     expect((await left())[0]).toEqual(['both', 'new']);
   });
 });
