@@ -5,7 +5,7 @@ import { lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { makeFolder } from '../../lib/files/make-directory.ts';
 import { attemptWrite } from '../../lib/files/text-file.ts';
@@ -41,14 +41,14 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
       const close = async () => {
         const notice = setTimeout(() => process.stderr.write(stillInUse), 1000);
         // Another tool may have joined.
-        while (await hasClients(place.socket)) await pause(100);
+        while (await hasClients(place.socket)) await sleep(100);
         clearTimeout(notice);
         await supervised.close();
       };
       return { url: place.url, close };
     }
     if (Date.now() > deadline) throw new Error(inUse(place));
-    await pause(100);
+    await sleep(100);
   }
 }
 
@@ -140,7 +140,7 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
   const hasEnded = (): boolean => wrapper.exitCode !== null || wrapper.signalCode !== null;
   // Its first line means that the lock is ours; before that, the server of another process might answer.
   await Promise.race([once(wrapper.stdout, 'data'), exited]);
-  while (!hasEnded() && !(await answers(place.socket))) await pause(10);
+  while (!hasEnded() && !(await answers(place.socket))) await sleep(10);
   if (wrapper.exitCode === 75) return 'locked';
   if (wrapper.exitCode === 127) {
     throw new Error(
@@ -171,7 +171,7 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
         if (!signal.aborted) log?.warn('the embedded Redis ended', { status, reason: whyEnded(place) });
         delay = 50;
       }
-      await pause(delay, undefined, { ref: false, signal }).catch(() => {});
+      await sleep(delay, undefined, { ref: false, signal }).catch(() => {});
       if (signal.aborted) return;
       server = await startServer(place, signal).catch((error: unknown) => {
         if (!signal.aborted) log?.error('the embedded Redis does not start', { error });
