@@ -7,9 +7,13 @@
 -- {'applied', outcomes, used}  outcomes: a word for each record: created, updated, unchanged, kept (made, set or
 --                              revoked here); used: positions (from 0) of denied names in use
 
--- Each row, '' for an unset field: comparison (exact | case-insensitive, which stays as it is), min, max, pattern,
--- template, ownership as stored, and the default of each | SHA-256 in hex, public id if it is new, role, user, client,
--- expiry in ms | reference, URL | user, reference | denied name, normalized name.
+-- Each row, '' for an unset field:
+--   organizations  comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template and ownership
+--                  as stored, then the default of each
+--   api-keys       SHA-256 in hex, public id if it is new, role, user, client, expiry in ms
+--   objects        reference, URL
+--   collections    user, reference
+--   denylist       denied name, normalized name
 local entity, used = ARGV[5], {}
 local refused = entity == 'denylist' and names_refused()
 if refused then return { refused } end

@@ -6,7 +6,13 @@
 -- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept
 
--- Each row: user, username, normalized name | normalized name | SHA-256 | reference | user, reference | ''.
+-- Each row:
+--   profiles       user, username, normalized name
+--   denylist       normalized name
+--   api-keys       SHA-256 in hex
+--   objects        reference
+--   collections    user, reference
+--   organizations  ''
 local entity = ARGV[5]
 local refused = names_refused()
 if refused then return { refused } end
@@ -14,11 +20,11 @@ if refused then return { refused } end
 local prune = {
   profiles = function(user, name, normalized_name)
     local profile = profile_key(user)
-    local now = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
-    if is_ours(now[2]) or now[5] or not now[4] or (now[1] or '') ~= name then return false end
+    local have = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
+    if is_ours(have[2]) or have[5] or not have[4] or (have[1] or '') ~= name then return false end
     if is_dry then return true end
     if name ~= '' and holder_of(index, normalized_name) == user then release(index, normalized_name) end
-    if now[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), now[3]) end
+    if have[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have[3]) end
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(normalized_name)
@@ -27,10 +33,10 @@ local prune = {
   end,
   ['api-keys'] = function(sha256)
     local record = api_key_key(sha256)
-    local now = redis.call('HMGET', record, 'i', 'b', 'x')
-    if not now[1] or now[2] or now[3] then return false end
+    local have = redis.call('HMGET', record, 'i', 'b', 'x')
+    if not have[1] or have[2] or have[3] then return false end
     if is_dry then return true end
-    redis.call('HDEL', api_key_ids_key(), now[1])
+    redis.call('HDEL', api_key_ids_key(), have[1])
     return redis.call('DEL', record) == 1
   end,
   objects = function(reference)

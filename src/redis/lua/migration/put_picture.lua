@@ -6,8 +6,8 @@
 -- 'put', 'changed' or 'lapsed' (pending for too long: the sweep may remove it)
 local user, url, file, most_pending_ms = unpack(ARGV, 2)
 local profile = profile_key(user)
-local now = redis.call('HMGET', profile, 'pu', 'pr', 'pf')
-if now[1] ~= url or now[2] or now[3] then return 'changed' end
+local have = redis.call('HMGET', profile, 'pu', 'pr', 'pf')
+if have[1] ~= url or have[2] or have[3] then return 'changed' end
 local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), file)
 if not pending_since or now_ms() - pending_since > tonumber(most_pending_ms) then return 'lapsed' end
 redis.call('ZREM', unreferenced_pictures_key(), file)

@@ -7,10 +7,10 @@
 -- 'more'        call again
 -- 'dropped'     nothing of it is left
 local generation, field = ARGV[1], 'n' .. ARGV[1]
-local now = redis.call('HMGET', settings_key(), 'index', 'building', field)
-if generation == (now[1] or '0') then return 'in-use' end
-if generation == now[2] and redis.call('EXISTS', rebuild_key()) == 1 then return 'in-use' end
-local buckets = whole_number(now[3] or '1')
+local have = redis.call('HMGET', settings_key(), 'index', 'building', field)
+if generation == (have[1] or '0') then return 'in-use' end
+if generation == have[2] and redis.call('EXISTS', rebuild_key()) == 1 then return 'in-use' end
+local buckets = whole_number(have[3] or '1')
 if not buckets then return 'in-use' end
 local left = math.max(0, buckets - 128)
 for bucket = left, buckets - 1 do redis.call('UNLINK', names_key(generation, bucket)) end

@@ -8,9 +8,9 @@
 -- {'inconsistent'}                           the settings do not say which index is in force and how many buckets it has
 -- {'opened', generation, next, buckets}      the generation in force and how many buckets it has
 local token, lease_ms, comparison = unpack(ARGV)
-local now = redis.call('HMGET', settings_key(), 'comparison', 'index', 'building')
-if (now[1] or 'exact') == comparison then return { 'unchanged' } end
-local index, building = now[2] or '0', whole_number(now[3] or '0')
+local have = redis.call('HMGET', settings_key(), 'comparison', 'index', 'building')
+if (have[1] or 'exact') == comparison then return { 'unchanged' } end
+local index, building = have[2] or '0', whole_number(have[3] or '0')
 local buckets = whole_number(redis.call('HGET', settings_key(), 'n' .. index) or '1')
 if not (whole_number(index) and building and buckets and buckets > 0) then return { 'inconsistent' } end
 if redis.call('EXISTS', names_key(index, buckets)) == 1 then return { 'inconsistent' } end
