@@ -67,12 +67,3 @@ export const migratePicture = script<
   [...WriteArguments, user: string, url: string, file: string, pendingGraceMs: number],
   'put' | 'changed' | 'lapsed'
 >('migration/put_picture');
-
-/** Its key is the run's state. */
-export const migrateState = script<
-  [claim: string, action: 'claim' | 'check' | 'save' | 'forget', state: string],
-  'done'
->('migration/run/state');
-
-/** Its key counts the tokens. */
-export const migrateToken = script<[], number>('migration/run/draw_token');

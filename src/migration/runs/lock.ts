@@ -4,8 +4,13 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../errors.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
+import { script } from '../../redis/connection/script-loader.ts';
 import { runKey, runsKey, type RunStore, type RoundState } from './runs.ts';
-import { migrateState, migrateToken } from '../engine/scripts.ts';
+
+type Action = 'claim' | 'check' | 'save' | 'forget';
+
+const changeRun = script<[claim: string, action: Action, state: string], 'done'>('migration/run/state');
+const drawToken = script<[], number>('migration/run/draw_token');
 
 function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
@@ -51,8 +56,8 @@ export async function whileLocked<Result>(
   }, lease / 4);
   // For the scripts that write (lua/migration/run/claim.lua).
   const claim = `${run}\n${epoch}\n${token}`;
-  const change = async (action: 'claim' | 'check' | 'save' | 'forget', state = ''): Promise<void> => {
-    await migrateState(store, runKey(prefix, run), claim, action, state);
+  const change = async (action: Action, state = ''): Promise<void> => {
+    await changeRun(store, runKey(prefix, run), claim, action, state);
   };
   try {
     // From now on status shows the run, although the first reading may take long.
@@ -86,7 +91,7 @@ export async function whileLocked<Result>(
 async function takeLock({ store, prefix }: RunStore, run: string, own: string): Promise<number> {
   for (let held = ''; ;) {
     // Before the lock: whoever has that later than this process has a higher one.
-    const token = await migrateToken(store, `${prefix}migration:token`);
+    const token = await drawToken(store, `${prefix}migration:token`);
     const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease);
     if (found === held) return token;
     const other = found === '' ? undefined : (JSON.parse(found) as ProcessIdentity);

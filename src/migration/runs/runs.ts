@@ -3,13 +3,15 @@ import { basename, resolve } from 'node:path';
 import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { isDatabaseUrl } from '../sources/databases/urls.ts';
-import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../errors.ts';
 import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** Where a migration keeps its state. */
-export type RunStore = Pick<MigrationContext, 'store' | 'prefix'>;
+export interface RunStore {
+  readonly store: RedisClient;
+  readonly prefix: string;
+}
 
 /** The keys of a migration's state are documented in src/migration/README.md. */
 export function runKey(prefix: string, run: string): string {
