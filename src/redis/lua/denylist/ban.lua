@@ -35,7 +35,7 @@ for i = 2, #ARGV, 4 do
     end
   end
   if outcome == 'added' then
-    redis.call('HSET', denylist_key(index), normalized_name, normalized_name == name and '' or name)
+    redis.call('HSET', denylist_key(index), normalized_name, spelling_of(name, normalized_name))
     mark_denylist_write(normalized_name, epoch)
     denied[#denied + 1] = { name, replacement }
     add_audit_entry('ban', key_id, 'username', name)

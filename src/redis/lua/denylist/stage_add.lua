@@ -17,7 +17,7 @@ if names_refused() then return { 'frozen' } end
 local added, in_use, names = 0, {}, {}
 for i = 3, #ARGV, 2 do
   local name, normalized_name = ARGV[i], ARGV[i + 1]
-  added = added + redis.call('HSET', stage, normalized_name, normalized_name == name and '' or name)
+  added = added + redis.call('HSET', stage, normalized_name, spelling_of(name, normalized_name))
   names[#names + 1] = name
   if holder_of(index, normalized_name) then in_use[#in_use + 1] = (i - 3) / 2 end
 end

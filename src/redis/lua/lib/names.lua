@@ -79,6 +79,9 @@ local function is_denied(index, normalized_name)
   return redis.call('HEXISTS', denylist_key(index), normalized_name) == 1
 end
 
+-- What the denylist has for a name, under its normalized name: the name as given, '' where that is the same.
+local function spelling_of(name, normalized_name) return normalized_name == name and '' or name end
+
 -- Whether a name is on a list that is about to become the denylist. A stage counts for as long as it has an owner.
 local function is_staged(normalized_name)
   return redis.call('HEXISTS', stage_key(), normalized_name) == 1 and redis.call('EXISTS', stage_owner_key()) == 1

@@ -81,12 +81,12 @@ local apply = {
   end,
   denylist = function(row, position)
     local name, normalized_name = row[1], row[2]
-    local value = normalized_name == name and '' or name
+    local spelling = spelling_of(name, normalized_name)
     local have = redis.call('HGET', denylist_key(index), normalized_name)
-    if have ~= value and (is_whole_list_ours or is_denylist_write(normalized_name, marks_from)) then return 'kept' end
+    if have ~= spelling and (is_whole_list_ours or is_denylist_write(normalized_name, marks_from)) then return 'kept' end
     if holder_of(index, normalized_name) then used[#used + 1] = position - 1 end
-    if have == value then return 'unchanged' end
-    if not is_dry then redis.call('HSET', denylist_key(index), normalized_name, value) end
+    if have == spelling then return 'unchanged' end
+    if not is_dry then redis.call('HSET', denylist_key(index), normalized_name, spelling) end
     return have and 'updated' or 'created'
   end,
 }

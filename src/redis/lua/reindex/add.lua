@@ -20,8 +20,8 @@ local add = {
     return not claim(generation, normalized_name, user) and holder_of(generation, normalized_name)
   end,
   denied = function(name, normalized_name)
-    local given = normalized_name == name and '' or name
-    return redis.call('HSETNX', denylist_key(generation), normalized_name, given) == 0 and name
+    local spelling = spelling_of(name, normalized_name)
+    return redis.call('HSETNX', denylist_key(generation), normalized_name, spelling) == 0 and name
   end,
   marks = function(epoch, normalized_name)
     local known = redis.call('HGET', denylist_writes_key(), normalized_name)

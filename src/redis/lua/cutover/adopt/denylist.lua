@@ -15,16 +15,12 @@ if redis.call('GET', denylist_change_key()) ~= token then return 'lapsed' end
 if names_refused() then return 'frozen' end
 rows = cjson.decode(rows)
 
-local function deny(key, name, normalized_name)
-  redis.call('HSET', key, normalized_name, normalized_name == name and '' or name)
-end
-
 if kind == 'ban' then
   for _, row in ipairs(rows) do
     local name, normalized_name, replacement, normalized_replacement = unpack(row)
     -- "A name that is already denied is skipped." (contract 4.3.3)
     if not is_denied(index, normalized_name) then
-      deny(list, name, normalized_name)
+      redis.call('HSET', list, normalized_name, spelling_of(name, normalized_name))
       local user = holder_of(index, normalized_name)
       if user then
         release(index, normalized_name)
@@ -42,7 +38,7 @@ elseif kind == 'stage' then
   if #rows == 0 then redis.call('UNLINK', stage_key()) end
   -- While it has an owner, nobody takes the stage for one that was left behind.
   redis.call('SET', stage_owner_key(), token, 'PX', 5000)
-  for _, row in ipairs(rows) do deny(stage_key(), row[1], row[2]) end
+  for _, row in ipairs(rows) do redis.call('HSET', stage_key(), row[2], spelling_of(row[1], row[2])) end
   return 'applied'
 else
   if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end
