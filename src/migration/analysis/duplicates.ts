@@ -37,8 +37,8 @@ export async function decideDuplicates(
       const { entity, where } = candidate;
       const order = entity === 'profiles' ? 'is newer or comes later' : 'comes later';
       const detail = isOlder
-        ? 'has the same identity as a newer record, which holds'
-        : `has the same identity as ${newest.where}, which ${order} and holds`;
+        ? 'has the same identity as a newer record, which wins'
+        : `has the same identity as ${newest.where}, which ${order} and wins`;
       context.issues.add({ entity, reason: 'duplicate', where, detail, ...subjectOf(candidate) });
       spool.decide(candidate.seq, 'superseded');
     }

@@ -60,7 +60,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
   };
 
   const reportDuplicate = (entity: Entity, item: Item): void => {
-    const detail = 'has the same identity as an earlier record, comes later, and holds';
+    const detail = 'has the same identity as an earlier record, comes later, and wins';
     tallies.add(entity, item.organization.id, 'duplicate');
     issues.add({ entity, reason: 'duplicate', where: placeOf(item), detail, ...subjectOf(item.record) });
   };
