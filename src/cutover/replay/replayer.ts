@@ -49,7 +49,7 @@ export function startReplayer(options: ReplayerOptions) {
     }
   }, lookInterval);
 
-  /** The organizations on the list, which one instance at a time restores before. */
+  /** The organizations on the list; every half minute, one instance first adds those that it lacks. */
   async function listed(): Promise<string[]> {
     const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
     // While a part of the store is away, not all can be asked; what is on the list must be replayed all the same.
@@ -87,7 +87,7 @@ export function startReplayer(options: ReplayerOptions) {
           lookedAt = performance.now();
         }
         if (await stepAll(organizations)) continue;
-        // Not before the next step: whoever gives up the replay takes some time to begin again.
+        // Looked at again after one more step, and if nothing waits then, the replay ends: to begin it takes some time.
         const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
         if (isDone) lookedAt = -Infinity;
         await new Promise<void>((resolve) => {

@@ -118,7 +118,7 @@ async function withoutRevoked<Found>(
   return records.filter((_, position) => {
     const [where, revokedAt] = found[position] ?? [];
     if (where == null || revokedAt == null) return true;
-    const detail = 'is revoked, and would come back to life: it is left out';
+    const detail = 'is revoked, which a record cannot say: it is left out';
     issues.add({ entity: 'api-keys', reason: 'revoked-key-left-out', where, detail, organizationId });
     return false;
   });
