@@ -342,7 +342,7 @@ test('an entity that vanishes is a problem, until it is back', async () => {
   await follower.until({ round: 1 });
   rmSync(join(source, 'profiles.ndjson'));
   const failed = await follower.until({ state: 'failed' });
-  expect(failed['error']).toBe(`${source} has no profiles any more: put them back`);
+  expect(failed['error']).toBe(`${source} no longer has profiles: put them back`);
   writeSource({ profiles: [...profiles, { organizationId: 'acme', userId: 'u2' }] }, source);
   await follower.until({ state: 'applied', created: 1 });
   expect(await follower.stop()).toBe(0);

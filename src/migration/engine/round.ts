@@ -74,7 +74,7 @@ export function nextRound(
 function requireEntities(source: string, entities: readonly Entity[], before = '[[]]'): void {
   const [known] = JSON.parse(before) as [Entity[]];
   const missing = known.find((entity) => !entities.includes(entity));
-  if (missing !== undefined) throw new MigrationError(`${source} has no ${missing} any more: put them back`);
+  if (missing !== undefined) throw new MigrationError(`${source} no longer has ${missing}: put them back`);
 }
 
 /** The state of a round that has done everything. */

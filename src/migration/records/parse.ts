@@ -81,7 +81,7 @@ function finishProfile(record: Partial<RecordOf['profiles']>, warnings: string[]
   }
   const { updatedAt } = record;
   if (updatedAt !== undefined && updatedAt > 1_000_000_000 && updatedAt < secondsEnd) {
-    warnings.push('updatedAt lies before 1974: it may be in seconds where milliseconds are wanted');
+    warnings.push('updatedAt is before 1974: it may be in seconds where milliseconds are wanted');
   }
 }
 
@@ -89,7 +89,7 @@ function finishApiKey(record: Fields, warnings: string[]): string | undefined {
   const { apiKey, apiKeySha256, expiresAt } = record;
   if (typeof expiresAt === 'number' && expiresAt < secondsEnd) {
     warnings.push(
-      'expiresAt lies before 1974: the key has expired; leave it empty for never, and give milliseconds, not seconds',
+      'expiresAt is before 1974: the key has expired; leave it empty for never, and give milliseconds, not seconds',
     );
   }
   if (apiKey === undefined && apiKeySha256 === undefined) return 'apiKey or apiKeySha256 is missing';

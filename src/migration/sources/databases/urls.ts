@@ -60,7 +60,7 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   const dialect = dialects[scheme];
   if (dialect === undefined) {
     throw new SourceError(
-      `no source can be read by ${scheme}//: use postgres://, postgresql://, mysql:// or mariadb://`,
+      `a source cannot be read by ${scheme}//: use postgres://, postgresql://, mysql:// or mariadb://`,
     );
   }
   const url = readUrl(location);

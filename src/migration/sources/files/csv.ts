@@ -120,7 +120,7 @@ function parseFile(file: DataFile, delimiter: string) {
 
 const faults: Readonly<Record<string, string>> = {
   CSV_QUOTE_NOT_CLOSED: 'a quote is opened and never closed',
-  CSV_MAX_RECORD_SIZE: 'a row is longer than 1 MiB, perhaps for a quote left open',
+  CSV_MAX_RECORD_SIZE: 'a row is longer than 1 MiB, perhaps because a quote was left open',
   CSV_INVALID_CLOSING_QUOTE: 'there is text after a closing quote',
 };
 

@@ -104,7 +104,7 @@ describe('a source URL', () => {
 
   test('of an unknown scheme is refused, naming those that are known', async () => {
     expect(await messageOf(() => openSource('mongodb://u:secret@db/game'))).toBe(
-      'SourceError: no source can be read by mongodb://: use postgres://, postgresql://, mysql:// or mariadb://',
+      'SourceError: a source cannot be read by mongodb://: use postgres://, postgresql://, mysql:// or mariadb://',
     );
   });
 
