@@ -8,14 +8,12 @@ export interface OpenKey {
   keyId: string;
 }
 
-type Credentials = Pick<ReplayCredentials, 'open'>;
-
 /** How many keys are tried at most to see whether the legacy service accepts any. */
 const maxProbes = 10;
 
 /** The first API key stored with these changes that can be opened, except those of these public ids. */
 export function firstKey(
-  credentials: Credentials,
+  credentials: Pick<ReplayCredentials, 'open'>,
   changes: Iterable<QueuedChange>,
   except: Pick<ReadonlySet<string>, 'has'>,
 ): OpenKey | undefined {
@@ -29,7 +27,7 @@ export function firstKey(
 
 /** Whether the legacy service accepts any of the API keys stored with these changes. */
 export async function isAnyKeyAccepted(
-  credentials: Credentials,
+  credentials: Pick<ReplayCredentials, 'open'>,
   changes: Iterable<QueuedChange>,
   delivery: Pick<Delivery, 'probe'>,
 ): Promise<boolean> {

@@ -3,13 +3,10 @@ import { defaultSettings, type OrganizationSettings } from '../../domain/setting
 import { pictureTypeOf } from '../../media/store.ts';
 import type { RecordOf } from './records.ts';
 
-/** Fields of a stored profile by their names in Redis (src/redis/README.md). */
-export type StoredProfile = ReadonlyMap<string, string>;
-
 /**
- * A profile's fields as Redis holds them, name and value in turn. `t` is always the last; it is empty where the
- * source does not say when the profile changed. They follow what is in `fields`. The URLs of the bridge's own picture
- * files begin with `pictureUrlPrefix`.
+ * A profile's fields as Redis holds them (src/redis/README.md), name and value in turn. `t` is always the last; it is
+ * empty where the source does not say when the profile changed. They follow what is in `fields`. The URLs of the
+ * bridge's own picture files begin with `pictureUrlPrefix`.
  */
 export function profileFields(
   record: RecordOf['profiles'],
@@ -37,11 +34,11 @@ export function profileFields(
   return fields;
 }
 
-/** The record of a stored profile; what `profileFields` makes of it is the same profile again. */
+/** The record of a stored profile, given its fields; what `profileFields` makes of it is the same profile again. */
 export function profileRecord(
   organizationId: string,
   userId: string,
-  stored: StoredProfile,
+  stored: ReadonlyMap<string, string>,
   pictureUrlPrefix: string,
 ): RecordOf['profiles'] {
   const [file, picture, avatar] = ['pf', 'pr', 'ar'].map((field) => stored.get(field));

@@ -23,10 +23,9 @@ export async function openSource(
     );
   }
   // Only the driver that is needed is loaded: both together take longer than reading a small source.
-  if (address.dialect === 'mysql') {
-    const { openMysql } = await import('./databases/mysql.ts');
-    return openTables(address, await openMysql(address, signal), mapping, signal);
-  }
-  const { openPostgres } = await import('./databases/postgres.ts');
-  return openTables(address, await openPostgres(address, signal), mapping, signal);
+  const open =
+    address.dialect === 'mysql'
+      ? (await import('./databases/mysql.ts')).openMysql
+      : (await import('./databases/postgres.ts')).openPostgres;
+  return openTables(address, await open(address, signal), mapping, signal);
 }
