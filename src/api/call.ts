@@ -156,11 +156,15 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
 
   function onConnectionClose(connection: Connection): void {
     connection.isClosed = true;
-    // Of pipelined requests only the first has a response with the socket, which Node.js closes.
-    for (const response of connection.unsettled) {
-      if (response.socket === null) response.destroy().emit('close');
-      else onResponseClose.call(response);
-    }
+    // Of pipelined requests, Node.js before 24.20 closes only the response of the first. Later ones close all of them
+    // after this event.
+    setImmediate(() => {
+      for (const response of connection.unsettled) {
+        if (callOf(response).closed) continue;
+        if (response.socket === null) response.destroy().emit('close');
+        else onResponseClose.call(response);
+      }
+    });
   }
 
   function connectionOf(socket: WithConnection): Connection {
