@@ -1,8 +1,8 @@
-import { Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { defaultSettings, settingsFaults, type OrganizationSettings } from '../../domain/settings.ts';
 import { counted } from '../../lib/numbers.ts';
 import { list, shellWord, table } from '../../lib/system/terminal.ts';
-import type { UsernameComparison } from '../../domain/usernames.ts';
+import { maxNameLength, type UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
@@ -28,10 +28,12 @@ export function addOrg(program: AdminCommand): void {
     .examples('org set acme --username-min 3', 'org list');
   group
     .command('set')
-    .description('create an organization, or change the settings that are given')
+    .description(
+      'create an organization, by default with usernames of 1 to 64 code points, compared exactly, and without ownership required; or change the settings that are given',
+    )
     .argument('<organization>', 'organization id', parseId)
-    .option('--username-min <n>', 'minimum length of a username, in code points', wholeNumber(0))
-    .option('--username-max <n>', 'maximum length of a username, in code points', wholeNumber(0))
+    .option('--username-min <n>', 'minimum length of a username, in code points, 1 to 256', usernameLength)
+    .option('--username-max <n>', 'maximum length of a username, in code points, 1 to 256', usernameLength)
     .option('--username-pattern <re>', 'RE2 pattern that the whole username must match; "" for none')
     .addOption(
       new Option('--username-comparison <how>', 'when two usernames count as the same').choices([
@@ -42,6 +44,7 @@ export function addOrg(program: AdminCommand): void {
     .option(
       '--object-url-template <url>',
       'image URL of objects not in the catalogue, with {datasourceId} and {objectDefinitionId}; "" for none',
+      parseTemplate,
     )
     .addOption(
       new Option('--require-ownership <bool>', "whether an object must be in the user's collection").choices([
@@ -66,6 +69,17 @@ export function addOrg(program: AdminCommand): void {
     .description('list all organizations')
     .examples('org list', 'org list --json')
     .runs(listAll);
+}
+
+const usernameLength = wholeNumber(1, maxNameLength);
+
+/** Refuses a mistyped placeholder, which would stay in every URL. */
+function parseTemplate(text: string): string {
+  const [unknown] = /\{(?!(?:datasourceId|objectDefinitionId)\})[^}]*\}/.exec(text) ?? [];
+  if (unknown === undefined) return text;
+  throw new InvalidArgumentError(
+    `Only {datasourceId} and {objectDefinitionId} are filled in, not ${unknown}.`,
+  );
 }
 
 async function setOrganization(

@@ -88,6 +88,7 @@ describe('org', () => {
     ['--username-pattern', '('],
     ['--username-comparison', 'fuzzy'],
     ['--object-url-template', 'ftp://x'],
+    ['--object-url-template', 'https://c.example/{datasourceID}/{objectDefinitionId}'],
     ['--require-ownership', 'perhaps'],
     ['--no-such', 'flag'],
   ])('set refuses %s %s and changes nothing', async (flag, value) => {
