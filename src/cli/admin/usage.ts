@@ -1,14 +1,14 @@
-import { Option, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import { ledgerDays } from '../../deprecation/ledger/keys.ts';
 import { retireCheck, retireCheckLines } from '../../deprecation/reports/retire-check.ts';
 import { reportUsage } from '../../deprecation/reports/report.ts';
 import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts';
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { unlessAborted } from '../../lib/collections/until-aborted.ts';
+import { parseInstant } from '../../lib/iso8601.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
 import { done, interrupted, problem, wrongUsage, type CommandResult } from '../tool.ts';
-import { parseTime } from './options.ts';
 
 interface UsageOptions {
   from?: string;
@@ -23,8 +23,8 @@ export function addUsage(program: AdminCommand): void {
   const usage = program
     .command('usage')
     .description('show who calls which operations, how often, and who has gone quiet')
-    .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', checkTime)
-    .option('--to <day>', 'last day (default: today)', checkTime)
+    .option('--from <day>', 'first day, ISO 8601, UTC (default: 29 days before the last day)', checkDay)
+    .option('--to <day>', 'last day (default: today)', checkDay)
     .option('--org <organization>', 'only this organization (default: all)', parseId)
     .option('--group <groups>', `one or more of ${groups.join(', ')}, separated by commas`, 'client')
     .addOption(new Option('--csv', 'print CSV, for spreadsheets').conflicts('json'))
@@ -68,10 +68,10 @@ function passOptionsOn(usage: Command, subcommand: Command): void {
   }
 }
 
-/** Refuses what is not a time, also an empty text, which a query takes for none; the query reads the text itself. */
-function checkTime(text: string): string {
-  parseTime(text);
-  return text;
+/** Refuses what is not a day, also an empty text, which a query takes for none; the query reads the text itself. */
+function checkDay(text: string): string {
+  if (parseInstant(text).kind === 'ok') return text;
+  throw new InvalidArgumentError('It must be an ISO 8601 day such as 2027-01-31.');
 }
 
 async function showUsage(

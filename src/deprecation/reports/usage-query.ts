@@ -37,7 +37,7 @@ export function readUsageQuery(
     if (text === '') return undefined;
     const instant = parseInstant(text);
     if (instant.kind === 'ok') return dayOf(instant.value);
-    reasons.push(`${name}: ${instant.reason}`);
+    reasons.push(`${name} is an ISO 8601 day such as 2027-01-31, not "${text}"`);
     return undefined;
   };
   const today = dayOf(now);

@@ -216,8 +216,8 @@ describe('usage', () => {
   });
 
   test.each([
-    ['--from tomorrow', 'not an ISO 8601 time'],
-    ['--from=', 'not an ISO 8601 time'],
+    ['--from tomorrow', 'must be an ISO 8601 day such as 2027-01-31'],
+    ['--from=', 'must be an ISO 8601 day'],
     ['--from 2030-01-02', 'is after today'],
     ['--from 2020-01-01', 'reaches back at most'],
     ['--group user', 'group is one or more of day, organization, client, operation, status'],

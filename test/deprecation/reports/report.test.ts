@@ -341,7 +341,7 @@ describe('the query of a report', () => {
   });
 
   test.each([
-    [{ from: 'x' }, 'not an ISO 8601 time'],
+    [{ from: 'x' }, 'from is an ISO 8601 day such as 2027-01-31, not "x"'],
     [{ from: '2027-03-02', to: '2027-03-01' }, 'from 2027-03-02 is after to 2027-03-01'],
     [{ from: '2020-01-01' }, 'at most 400 days'],
     [
