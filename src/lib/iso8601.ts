@@ -68,7 +68,7 @@ function addDuration(start: number, text: string): Parsed<number> {
     // Not a duration, or one beyond the range of dates.
   }
   return invalid(
-    `"${text}" is not an ISO 8601 duration that ends before the year 10000; write it like PT30M, PT2H or P1D`,
+    `"${text}" is neither an ISO 8601 duration, like PT30M, PT2H or P1D, nor a time, like 2027-01-31T12:30:00Z, before the year 10000`,
   );
 }
 
@@ -82,7 +82,8 @@ export function parseInterval(text: string): Parsed<Interval> {
   }
   const start = parseInstant(startText);
   if (start.kind === 'invalid') return start;
-  const end = /^p/i.test(endText.trim()) ? addDuration(start.value, endText) : parseInstant(endText);
+  const named = parseInstant(endText);
+  const end = named.kind === 'ok' ? named : addDuration(start.value, endText);
   if (end.kind === 'invalid') return end;
   if (end.value <= start.value) return invalid(`interval "${text}" ends before it begins`);
   return { kind: 'ok', value: { start: start.value, end: end.value } };

@@ -137,7 +137,7 @@ describe('deprecation set', () => {
     ['--documentation javascript:alert(1)', 'not an http(s) URL'],
     ['--after-sunset maybe', 'neither serve nor gone'],
     ['--brownout 2029-01-01T00:00:00Z', 'not an interval'],
-    ['--brownout 2029-01-01T00:00:00Z/1h', 'not an ISO 8601 time'],
+    ['--brownout 2029-01-01T00:00:00Z/1h', '"1h" is neither an ISO 8601 duration, like PT30M'],
     ['--exempt-org acme', 'has no end: add --until'],
     ['--exempt-org a --until 2029-01-01 --exempt-key k_1', 'the exemption of key k_1 has no end'],
     ['--until 2029-01-01', 'It must follow'],
