@@ -54,17 +54,24 @@ describe('openapi.yaml', () => {
   });
 
   test('documents the deprecation headers for every response of the contract, and for no other', () => {
-    const { MalformedRequest, HeadersTooLarge } = contractDocument().components.responses;
+    const { MalformedRequest, HeadersTimeout, HeadersTooLarge } = contractDocument().components.responses;
+    const unread = new Set([MalformedRequest, HeadersTimeout, HeadersTooLarge]);
     for (const { path, operation } of operations) {
       for (const [, response] of responsesOf(operation.responses)) {
         // Whoever is answered like this has not said which path they mean.
-        if (response === MalformedRequest || response === HeadersTooLarge) continue;
+        if (unread.has(response)) continue;
         const { headers = {} } = response;
         const names = Object.keys(headers);
         for (const name of ['Deprecation', 'Sunset', 'Link']) {
           expect(names.includes(name)).toBe(path.startsWith('/api/'));
         }
       }
+    }
+  });
+
+  test('documents for every operation what may be answered before it is known', () => {
+    for (const { operation } of ofTheContract) {
+      expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['400', '408', '431']));
     }
   });
 
