@@ -102,6 +102,9 @@ function placeIn({ searchParams }: URL): string {
 function passwordFrom(env: NodeJS.ProcessEnv, dialect: Dialect): string | undefined {
   const { SOURCE_PASSWORD: password, SOURCE_PASSWORD_FILE: file } = env;
   if (!file) return password ?? env[passwordVariables[dialect]];
+  if (password) {
+    throw new SourceError('SOURCE_PASSWORD and SOURCE_PASSWORD_FILE are both set: set only one of them');
+  }
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {

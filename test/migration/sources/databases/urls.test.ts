@@ -100,6 +100,10 @@ describe('a source URL', () => {
     expect(await messageOf(() => parseDatabaseUrl(mysql, { SOURCE_PASSWORD_FILE: '/nowhere' }))).toBe(
       'SourceError: cannot read the password in /nowhere (ENOENT): check SOURCE_PASSWORD_FILE',
     );
+    const both = { SOURCE_PASSWORD: 's3cret', SOURCE_PASSWORD_FILE: file };
+    expect(await messageOf(() => parseDatabaseUrl(mysql, both))).toBe(
+      'SourceError: SOURCE_PASSWORD and SOURCE_PASSWORD_FILE are both set: set only one of them',
+    );
   });
 
   test('of an unknown scheme is refused, naming those that are known', async () => {
