@@ -6,6 +6,7 @@ import { isRun, readAllNext, readRun } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { replicationIdsOf } from '../../redis/connection/client.ts';
+import { cutoverKey } from '../../redis/keys.ts';
 import { listIssues } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
@@ -35,6 +36,11 @@ export async function verify(
       const hasConflicts = issues.count('username-conflict') > 0;
       await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
     }
+    const isUndated =
+      isFine &&
+      openedAt === undefined &&
+      isWhole &&
+      (await store.hget(cutoverKey(prefix), 'mode')) === 'mirror';
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');
     return {
@@ -48,6 +54,7 @@ export async function verify(
           : '',
         listIssues(issues, 'Changed here since (not a failure):', ['changed-here']),
         isFine ? 'No differences.' : found,
+        isUndated ? undatedFiles : '',
       ],
       json: {
         differences,
@@ -69,6 +76,9 @@ export async function verify(
     };
   });
 }
+
+const undatedFiles =
+  'This verify is not recorded for the cut-over, since the age of the files is unknown: give --as-of the time at which their export began.';
 
 /** What an apply under another name has accepted or migrated is not looked for. */
 function unknownRun(run: string): string {
