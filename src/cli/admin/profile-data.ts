@@ -79,7 +79,9 @@ export function addWallet(program: AdminCommand): void {
     .description('record linked EVM wallets')
     .examples(example)
     .command('set')
-    .description("link a wallet to a user's profile; only a verified one is shown")
+    .description(
+      "link a wallet to a user's profile, which is created if there is none; only a verified wallet is shown",
+    )
     .requiredOption(...organizationOption)
     .requiredOption('--user <user>', 'user id', parseId)
     .requiredOption('--address <address>', '0x and 40 hexadecimal digits', parseWallet)
