@@ -51,7 +51,16 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
   };
 }
 
-/** Sends the picture, or the one requested range of it (RFC 9110 §14); several ranges are ignored. */
+/** The one range of bytes that a request asks for (RFC 9110 §14.1.2); several of them, and other units, are ignored. */
+function rangeOf(text: string | undefined, size: number): { start: number; end: number } | undefined {
+  const [range, first = '', last = ''] = /^bytes=\s*(\d*)-(\d*)$/.exec(text ?? '') ?? [];
+  if (range === undefined || first + last === '') return undefined;
+  // "-5" is the last five bytes, or the whole picture if it is shorter.
+  if (first === '') return { start: Math.max(0, size - Number(last)), end: size - 1 };
+  return { start: Number(first), end: last === '' ? size - 1 : Math.min(Number(last), size - 1) };
+}
+
+/** Sends the picture, or the requested range of it. */
 async function sendBytes(
   request: Request,
   response: Response,
@@ -60,9 +69,8 @@ async function sendBytes(
 ): Promise<void> {
   const { size } = picture;
   const isCurrent = [undefined, entityTag].includes(request.get('If-Range'));
-  const ranges = isCurrent && request.method === 'GET' ? request.range(size, { combine: true }) : undefined;
-  const [range, ...others] = Array.isArray(ranges) && ranges.type === 'bytes' ? ranges : [];
-  if (ranges === -1) {
+  const range = isCurrent && request.method === 'GET' ? rangeOf(request.get('Range'), size) : undefined;
+  if (range !== undefined && range.start > range.end) {
     response.removeHeader('Content-Type');
     response
       .status(416)
@@ -70,11 +78,10 @@ async function sendBytes(
       .end();
     return;
   }
-  let wanted = { start: 0, end: size - 1 };
-  if (range !== undefined && others.length === 0) {
-    wanted = range;
+  if (range !== undefined) {
     response.status(206).set('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
   }
+  const wanted = range ?? { start: 0, end: size - 1 };
   response.set('Content-Length', String(wanted.end + 1 - wanted.start));
   if (request.method === 'HEAD') response.end();
   else await pipeline(partsOf(picture, wanted), response);

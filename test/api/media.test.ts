@@ -195,6 +195,7 @@ describe('a range of a picture', () => {
     ['bytes=0-3', 'not ', `bytes 0-3/${size}`],
     ['bytes=30-', 'looks', `bytes 30-${size - 1}/${size}`],
     ['bytes=-5', 'looks', `bytes ${size - 5}-${size - 1}/${size}`],
+    ['bytes=-999', pixels.toString(), `bytes 0-${size - 1}/${size}`],
     ['bytes=30-999', 'looks', `bytes 30-${size - 1}/${size}`],
   ])('%s is answered with 206', async (range, text, contentRange) => {
     const response = await fetch(`${base}/media/${name}`, { headers: { range } });
@@ -220,8 +221,11 @@ describe('a range of a picture', () => {
     },
   );
 
-  test('beyond its end is answered with 416, which no cache may keep in place of the picture', async () => {
-    const response = await fetch(`${base}/media/${name}`, { headers: { range: 'bytes=999-' } });
+  test.each([
+    ['beyond its end', 'bytes=999-'],
+    ['of its last 0 bytes', 'bytes=-0'],
+  ])('%s is answered with 416, which no cache may keep in place of the picture', async (_what, range) => {
+    const response = await fetch(`${base}/media/${name}`, { headers: { range } });
     expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${size}`]);
     expect(response.headers.get('cache-control')).toBe('no-store');
     expect(response.headers.get('content-type')).toBeNull();
