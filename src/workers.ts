@@ -2,8 +2,11 @@ import cluster, { type Address, type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import type { Log } from './log.ts';
 
-/** How long a worker may take to exit after the drain delay before it is killed, in ms. */
-const drainTimeout = 7000;
+/**
+ * How long a worker may take to exit after the drain delay before it is killed, in ms: longer than its requests in
+ * progress (api/server.ts) and the legacy service (cutover/forward/legacy.ts) are waited for, one after the other.
+ */
+const drainTimeout = 7600;
 
 /**
  * Starts `count` processes of this program, which share one port, and replaces each one that exits unexpectedly.

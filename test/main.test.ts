@@ -10,7 +10,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { DemoKeys } from '../src/demo.ts';
 import type { UsageReport } from '../src/deprecation/reports/report.ts';
 import { closeRedis } from '../src/redis/connection/connect.ts';
-import { cutoverKey } from '../src/redis/keys.ts';
+import { cutoverKey, gapsKey, organizationBase } from '../src/redis/keys.ts';
+import { startLegacy } from './legacy/legacy.ts';
 import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
@@ -237,6 +238,35 @@ describe('the service with several workers', () => {
     // Since the last reading there were fewer than a hundred turns of the event loop.
     expect(lag('p99')).toBe(lag('max'));
     expect(lag('max')).toBeGreaterThan(0.3);
+  });
+
+  test('stops in good order although the legacy service does not respond, and records what is in doubt', async () => {
+    const legacy = await startLegacy();
+    undo.push(legacy.close);
+    const keyPrefix = freshPrefix();
+    const store = await openTestStore();
+    undo.push(() => closeRedis(store));
+    const env = {
+      REDIS_URL: testRedisUrl(),
+      ALLOW_EVICTION: '1',
+      KEY_PREFIX: keyPrefix,
+      LEGACY_BASE_URL: legacy.url,
+      LEGACY_TIMEOUT: '60',
+    };
+    await runTool(env, 'org set acme');
+    const created = await runTool(env, 'key create --org acme --role player --user ada --json');
+    const { apiKey } = JSON.parse(created.out) as { apiKey: string };
+    const { child, url, exited } = await start({ ...env, DATA_DIR: newFolder(), WORKERS: '2' });
+    legacy.behaviour.gate = new Promise(() => {});
+    const player = createClient(url, { organization: 'acme', apiKey });
+    const sending = player.request('PUT', '/api/profile/', { json: { username: 'Ada' } }).catch(() => {});
+    while (legacy.received.length === 0) await sleep(20);
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    await sending;
+    const fields = await store.hkeys(cutoverKey(keyPrefix));
+    expect(fields.filter((field) => /^instance:|^gap$/.test(field))).toEqual([]);
+    expect(await store.hkeys(gapsKey(organizationBase(keyPrefix, 'acme')))).toEqual(['unmarked-change']);
   });
 
   test('says nothing on standard error if a signal arrives while its workers start', async () => {
