@@ -50,7 +50,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     if (text === undefined) return fallback;
     const value = parse(text);
     if (value !== undefined) return value;
-    const shown = text.replace(/\/\/[^/]*@/, '//…@');
+    const shown = text.replace(/\/\/.*@/, '//…@');
     mistakes.push(`${name} must be ${expected}, not "${shown}"`);
     return fallback;
   };

@@ -140,6 +140,14 @@ test.each(['LEGACY_BASE_URL', 'PUBLIC_BASE_URL'])('credentials in %s are refused
   );
 });
 
+test.each([
+  ['LEGACY_BASE_URL', 'http://user:sword/fish@service.example', '"http://…@service.example"'],
+  ['CORS_ORIGINS', 'https://a.example,https://user:swordfish@b.example', '"https://…@b.example"'],
+  ['CORS_ORIGINS', 'https://user:a@a.example,https://user:swordfish@b.example', '"https://…@b.example"'],
+])('a password in %s=%s is not shown', (name, value, shown) => {
+  expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name} must be .*, not ${shown}$`));
+});
+
 test('a mistake in the deprecation policy is reported under its variable', () => {
   const env = { DEPRECATED_AT: 'spring', SUCCESSOR_URL: 'ftp://kv.example', AFTER_SUNSET: 'maybe' };
   expect(() => readConfig(env)).toThrow(
