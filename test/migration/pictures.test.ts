@@ -172,6 +172,12 @@ describe('apply --copy-pictures', () => {
     }
   });
 
+  test('takes pictures from the root folder, too', async () => {
+    const file = join(newFolder(), 'good.png');
+    writeFileSync(file, png);
+    expect(await readPicture(`https://old.example.com${file}`, '/')).toEqual(png);
+  });
+
   test.each([
     ['8.8.8.8', true],
     ['2606:4700::1111', true],

@@ -77,7 +77,7 @@ export async function readPicture(url: string, folder: string): Promise<Buffer> 
     try {
       const file = await realpath(join(root, candidate));
       const found = await stat(file);
-      if (!file.startsWith(root + sep) || !found.isFile()) continue;
+      if (!file.startsWith(join(root, sep)) || !found.isFile()) continue;
       if (found.size > maxBytes) throw tooLarge();
       return await readFile(file);
     } catch (error) {
