@@ -193,7 +193,10 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     const hasOlder = entries.keys().next().value !== id;
     const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
     const status = outcome.kind === 'answered' ? outcome.status : 0;
-    if (next.kind === 'pause') return throttle.pause(next.reason);
+    if (next.kind === 'pause') {
+      const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
+      return throttle.pause(next.reason + which);
+    }
     if (next.kind === 'other-key') {
       if (entry.refusals.size === 0) reportWaiting(entry, status, remark);
       const refused = await queue.refuse(organizationId, key.keyId);

@@ -332,7 +332,9 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
   await until(async () => (await state()).pausedBecause !== undefined);
   const { out } = await tool('cutover status');
   expect(out).toMatch(/Replay to the legacy service: 1 waiting, the oldest for \d+\.\d s; set aside: 0/);
-  expect(out).toContain('The replay pauses: the legacy service answered a change with 404: LEGACY_BASE_URL');
+  expect(out).toMatch(
+    /The replay pauses: the legacy service answered a change with 404: LEGACY_BASE_URL .* \(change \d+-\d+ of organization /,
+  );
   here.legacy.behaviour.failWith = undefined;
   await untilReplayed();
   expect(nameThere(ada)).toBe('Too early');
