@@ -37,7 +37,9 @@ export async function openReplayCredentials(
   const stored = replaySecretKey(prefix);
   // Written only if it is not there: where Redis is full, an instance can still start, and replay what waits.
   const firstStored = async (field: string, value: string): Promise<string | null> => {
-    if ((await store.hexists(stored, field)) === 0) await store.hsetnx(stored, field, value);
+    const found = await store.hget(stored, field);
+    if (found !== null) return found;
+    await store.hsetnx(stored, field, value);
     return await store.hget(stored, field);
   };
   const newSalt = randomBytes(sizes.salt).toString('base64');
