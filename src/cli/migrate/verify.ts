@@ -30,17 +30,14 @@ export async function verify(
     const isFine = differences === 0;
     if (!isFine) await readAllNext(context, chosen.run);
     const { openedAt } = chosen;
-    const isWhole = choice.org === undefined && choice.entities === undefined;
-    if (isFine && openedAt !== undefined && isWhole) {
+    const isClean = isFine && choice.org === undefined && choice.entities === undefined;
+    if (isClean && openedAt !== undefined) {
       const ageMs = performance.now() - openedAt;
       const hasConflicts = issues.count('username-conflict') > 0;
       await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
     }
     const isUndated =
-      isFine &&
-      openedAt === undefined &&
-      isWhole &&
-      (await store.hget(cutoverKey(prefix), 'mode')) === 'mirror';
+      isClean && openedAt === undefined && (await store.hget(cutoverKey(prefix), 'mode')) === 'mirror';
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');
     return {
