@@ -16,6 +16,7 @@ import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
 import { openTestStore } from './support/store.ts';
+import { until } from './support/until.ts';
 
 const undo: (() => unknown)[] = [];
 afterEach(async () => {
@@ -260,7 +261,7 @@ describe('the service with several workers', () => {
     legacy.behaviour.gate = new Promise(() => {});
     const player = createClient(url, { organization: 'acme', apiKey });
     const sending = player.request('PUT', '/api/profile/', { json: { username: 'Ada' } }).catch(() => {});
-    while (legacy.received.length === 0) await sleep(20);
+    await until(() => legacy.received.length > 0);
     child.kill('SIGTERM');
     expect(await exited).toEqual([0, null]);
     await sending;

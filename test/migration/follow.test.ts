@@ -181,19 +181,22 @@ describeWithPostgres('apply --follow', () => {
     expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: false, created: 1 } });
   });
 
-  const giveLateName = async (): Promise<void> =>
+  /** Applies the source, then gives a row's name to another one; what frees it carries an early time, as a late commit does. */
+  const applyThenMoveName = async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source];
+    expect((await tool.json(...args)).exitCode).toBe(0);
     await runPostgres(
       url,
       `UPDATE players SET name = 'new', changed = changed + interval '1 second' WHERE id = 1`,
       `UPDATE players SET name = 'name-1', changed = now() WHERE id = 100`,
     );
+    return { tool, args };
+  };
 
   test('reads everything when it is started again after it was refused a name that a late change has freed', async () => {
-    await reset();
-    const tool = createTool();
-    const args = ['apply', '--source', url, ...source];
-    expect((await tool.json(...args)).exitCode).toBe(0);
-    await giveLateName();
+    const { tool, args } = await applyThenMoveName();
     const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
     await follower.until({ round: 1, state: 'refused', full: false });
     const next = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
@@ -202,11 +205,7 @@ describeWithPostgres('apply --follow', () => {
   });
 
   test('is not needed for that: any apply that is refused a name makes the next one read everything, and says so', async () => {
-    await reset();
-    const tool = createTool();
-    const args = ['apply', '--source', url, ...source];
-    expect((await tool.json(...args)).exitCode).toBe(0);
-    await giveLateName();
+    const { tool, args } = await applyThenMoveName();
     const refused = await tool.json(...args);
     expect(refused).toMatchObject({ exitCode: 1, json: { state: 'refused', full: false } });
     expect(refused.err).toContain('run the same command again (it will read everything), correct the source');

@@ -230,12 +230,13 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
+  /** The URL for another user, who has no password. */
+  const urlOf = (username: string): URL => Object.assign(new URL(url), { username, password: '' });
+
   test('a connection that the server refuses is reported with its reason', async () => {
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     await runMariadb(server().url(''), "CREATE USER locked@'127.0.0.1' ACCOUNT LOCK");
-    const locked = new URL(url);
-    locked.username = 'locked';
-    locked.password = '';
+    const locked = urlOf('locked');
     expect(await messageOf(() => openSource(locked.href, mapping))).toBe(
       `SourceError: mysql://locked@${locked.host}/typed refuses the connection (Access denied, this account is locked): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
     );
@@ -253,9 +254,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
   test('a database that the user may not use is told from a wrong password', async () => {
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     await runMariadb(server().url(''), "CREATE USER outsider@'127.0.0.1'");
-    const elsewhere = new URL(url);
-    elsewhere.username = 'outsider';
-    elsewhere.password = '';
+    const elsewhere = urlOf('outsider');
     for (const database of ['typed', 'nowhere']) {
       elsewhere.pathname = database;
       expect(await messageOf(() => openSource(elsewhere.href, mapping))).toBe(
