@@ -56,7 +56,7 @@ export async function listen(
     if (request.socket.writableEnded || request.socket.destroyed) return;
     const { url = '' } = request;
     const isTarget = url.startsWith('/') || url === '*' || (/^https?:/i.test(url) && URL.canParse(url));
-    const targetFault = isTarget ? hostFault(request) : 'a target that is neither a path nor an http URL';
+    const targetFault = isTarget ? headerFault(request) : 'a target that is neither a path nor an http URL';
     (response as express.Response).locals = { targetFault } satisfies TargetCheck;
     // In another target Express finds no path, and would answer with a page of its own.
     if (!isTarget) request.url = '*';
@@ -135,8 +135,15 @@ export async function listen(
 /** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
 const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
 
-/** What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2). */
-function hostFault({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
+/**
+ * What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2), or of a
+ * transfer coding that is read (RFC 9112 §6.1). Node.js takes any list of codings that ends in chunked for chunked.
+ */
+function headerFault({ rawHeaders, httpVersion, headers }: IncomingMessage): string | undefined {
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
+    return 'a Transfer-Encoding other than chunked of HTTP/1.1';
+  }
   let host: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? '';

@@ -30,6 +30,6 @@ export function serverUrl(host: string, port: number): string {
 
 /** What a server tells its app about a request, as the locals of the response. */
 export interface TargetCheck {
-  /** What the request has in place of a valid target or Host header. */
+  /** What the request has in place of a valid target, Host or Transfer-Encoding header. */
   readonly targetFault: string | undefined;
 }

@@ -190,6 +190,17 @@ describe('a raw connection', () => {
     expect(received).toContain('more than one Host header');
   });
 
+  test.each([
+    ['1.1', 'Transfer-Encoding: gzip, chunked'],
+    ['1.1', 'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked'],
+    ['1.0', 'Connection: keep-alive\r\nTransfer-Encoding: chunked'],
+  ])('with a transfer coding that is not read is refused with 400: HTTP/%s, %s', async (version, headers) => {
+    const received = await exchange(`GET /livez HTTP/${version}\r\nHost: a\r\n${headers}\r\n\r\n0\r\n\r\n`);
+    expect(received).toMatch(/^HTTP\/1\.1 400 /);
+    expect(received).toContain('a Transfer-Encoding other than chunked of HTTP/1.1');
+    expect(received).toMatch(/^connection: close\r$/im);
+  });
+
   test.each(['http://[/api/profile/', 'http://', 'foo://a', 'ftp://a/api/profile/'])(
     'with a target that is neither a path nor an http URL, %s, is refused with 400',
     async (target) => {

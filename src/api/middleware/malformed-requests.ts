@@ -47,7 +47,7 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
   });
 }
 
-/** Refuses a request without a valid target or Host header, saying what it has, and closes its connection. */
+/** Refuses a request for its target or headers (TargetCheck), saying what it has, and closes its connection. */
 export function refuseForTarget(fault: string, response: Response): void {
   response.shouldKeepAlive = false;
   sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
