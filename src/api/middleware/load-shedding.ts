@@ -109,5 +109,5 @@ export function mostBytesOf({ headers }: Request, limit: number): number {
 
 /** Whether a body has more bytes than are sent: up to a thousand times as many. */
 export function isCompressed(headers: IncomingHttpHeaders): boolean {
-  return (headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity';
+  return (headers['content-encoding'] || 'identity').toLowerCase() !== 'identity';
 }

@@ -75,6 +75,7 @@ describe('a compressed body', () => {
     ['deflate', deflateSync(text), 200],
     ['br', brotliCompressSync(text), 200],
     ['identity', Buffer.from(text), 200],
+    ['', Buffer.from(text), 200],
     ['compress', Buffer.from(text), 415],
     ['gzip, a part of it missing', gzipSync(text).subarray(0, -9), 400],
     ['gzip, but it is not', Buffer.from(text), 400],
