@@ -38,7 +38,7 @@ export async function readUpload(request: Request, response: Response) {
   if (request.files === undefined && body.length > 0) throw invalid('The Content-Type is malformed.');
   checkTextParts(body, boundary, parts);
   const [file] = (request.files ?? []) as Express.Multer.File[];
-  if (file === undefined) throw invalid('The multipart body holds no file.');
+  if (file === undefined) throw invalid('The multipart body holds no file; a file needs a filename.');
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
 }
 
@@ -104,7 +104,7 @@ function checkTextParts(body: Buffer, boundary: string, parsed: readonly ParsedP
       const encoding = part.encoding.slice(0, 40);
       throw invalid(`A text part has the Content-Transfer-Encoding ${encoding}; send it as it is.`);
     }
-    if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8.');
+    if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8; a file needs a filename.');
     if (part.text !== content.toString()) throw invalid('A text part is not readable as UTF-8 text.');
   }
 }

@@ -233,6 +233,19 @@ describe('the text parts of an upload', () => {
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
   });
 
+  test.each(['', '; filename=""'])(
+    'are not confused with a file that has no name: name="a"%s',
+    async (parameter) => {
+      const player = await (await bridge.newOrganization()).player('u1');
+      const part = `--x\r\nContent-Disposition: form-data; name="a"${parameter}\r\nContent-Type: image/png\r\n\r\n`;
+      const body = Buffer.concat([Buffer.from(part), png, Buffer.from('\r\n--x--\r\n')]);
+      const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+      const answer = await player.request('PUT', '/api/profile/', { body, headers });
+      expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
+      expect((answer.body as { detail: string }).detail).toMatch(/a file needs a filename/);
+    },
+  );
+
   test('are found by the boundary that the parser uses', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
     const name = Buffer.from('Zo\xeb', 'latin1');
