@@ -89,6 +89,12 @@ async function setOrganization(
 ): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const current = await findSettings(store, keyPrefix, id);
+  // One that was migrated can still be changed.
+  if (current === undefined && /^ | $/.test(id)) {
+    return wrongUsage(
+      `organization ${JSON.stringify(id)} has a space at an end, and no request can name it: nothing was changed`,
+    );
+  }
   const given = givenSettings(options);
   const faults = settingsFaults({ ...defaultSettings, ...current, ...given });
   if (faults.length > 0) return wrongUsage(`${faults.join('; ')}: nothing was changed`);

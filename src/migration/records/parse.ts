@@ -14,9 +14,11 @@ export type Parsed<E extends Entity = Entity> =
  * fields may come as an object, as JSON text, or one by one under dotted names. Unknown fields are refused by name.
  */
 export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E> {
-  const { apiKey, username } = raw;
+  const { apiKey, organizationId, username } = raw;
   const warnings: string[] = [];
-  // HTTP drops such white space, and knows no such header.
+  // HTTP drops white space around the value of a header, and allows no control characters in it.
+  if (entity === 'organizations' && typeof organizationId === 'string' && /^ | $/.test(organizationId))
+    warnings.push('organizationId has a space at an end: no request can name it');
   if (typeof apiKey === 'string' && /^\s|\s$|\p{Cc}/u.test(apiKey))
     warnings.push('apiKey has a control character, or white space at an end: no client can send it');
   if (typeof username === 'number')

@@ -103,10 +103,13 @@ describe('org', () => {
     ['a line feed', 'a\nb'],
     ['257 characters', 'x'.repeat(257)],
     ['half a character', '\uD800'],
+    ['a space at its begin', ' acme'],
+    ['a space at its end', 'acme '],
   ])('set refuses %s as an id', async (_, id) => {
     const ran = await admin(['org', 'set', id]);
     expect(ran.code).toBe(2);
     expectOneLine(ran);
+    expect(await adminJson('org list')).toEqual([]);
   });
 
   test('set changes the comparison of usernames, or lists the collisions and changes nothing', async () => {

@@ -266,6 +266,18 @@ describe('a profile', () => {
     },
   );
 
+  test.each([' acme', 'acme '])(
+    'warns of the organization %j, which no request can name',
+    (organizationId) => {
+      expect(parseRecord('organizations', { organizationId })).toMatchObject({
+        ok: true,
+        record: { organizationId },
+        warnings: ['organizationId has a space at an end: no request can name it'],
+      });
+      expect(parseRecord('organizations', { organizationId: 'a c' })).not.toHaveProperty('warnings');
+    },
+  );
+
   test('has an unverified wallet by default, and no verification without a wallet', () => {
     expect(profile({ evmWalletAddress: wallet })).toMatchObject({
       evmWalletAddress: wallet,
