@@ -13,7 +13,7 @@ import { authenticate } from '../redis/changes.ts';
 import { findCredentials, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
-import { hasBody, setReceived, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
+import { hasBody, replaceBody, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
 import type { Row } from './operations.ts';
 import { maxUploadBytes } from './profile/multipart-body.ts';
 import type { Answer } from './respond.ts';
@@ -58,11 +58,11 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const found =
       credentials && (await authenticate(store, credentials.base, credentials.sha256).catch(() => undefined));
     const caller = found?.kind === 'known' ? found.caller : undefined;
-    // Otherwise a client that makes up keys could use up the limit of all others.
+    // Not the key as it was sent: a client that makes up keys could then use up the limit of all others.
     const sender = caller?.keyId ?? request.ip ?? '';
     const body = await receive(row.operation, sender, request, response);
-    // In parts, as it is read: a long list need not be in memory as a whole besides what its reader makes of it.
-    setReceived(request, () => Readable.from(body.parts(), { objectMode: false }));
+    // Streamed from the spool, so that a long list is not in memory twice.
+    replaceBody(request, () => Readable.from(body.parts(), { objectMode: false }));
     let release = (): void => {};
     const end = async (): Promise<void> => {
       release();
@@ -113,7 +113,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const bytes = Number(request.headers['content-length'] ?? limit);
     const rules: BodyRules = { limit, unreadable: 'malformed-request' };
     let spooling: Promise<SpooledBody> | undefined;
-    const open = load.openBodies.enter(sender, bytes);
+    const openBody = load.openBodies.enter(sender, bytes);
     try {
       return await whileReceiving(request, response, rules, async () => {
         spooling = spool(request.iterator({ destroyOnReturn: false }), limit, () => tooLarge(rules));
@@ -124,7 +124,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       spooling?.then((body) => body.discard()).catch(() => {});
       throw error;
     } finally {
-      open.leave();
+      openBody.leave();
     }
   }
 

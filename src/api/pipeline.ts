@@ -8,7 +8,7 @@ import { openSession, requireRole, type AuthenticationOptions, type Session } fr
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
-import { isCompressed, isLarge, mostBytesOf, type LoadShedding } from './middleware/load-shedding.ts';
+import { isCompressed, isLarge, maxBytesOf, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseForTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
@@ -104,13 +104,13 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
 
     const { keyId } = session.found.caller;
-    const bytes = mostBytesOf(request, row.body.maxBytes(request));
+    const bytes = maxBytesOf(request, row.body.maxBytes(request));
     // A compressed body has yet to be read in full, even if it came with its headers; so has a large one in a file.
-    const isOpen = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
-    const open = isOpen ? openBodies.enter(keyId, bytes) : undefined;
+    const takesTime = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
+    const openBody = takesTime ? openBodies.enter(keyId, bytes) : undefined;
     let admission = given;
     try {
-      const body = await row.body.read(request, response, open?.takes);
+      const body = await row.body.read(request, response, openBody?.reserve);
       const admitted = given ?? cutover.admitChange();
       const hasWaited = admitted instanceof Promise;
       admission = hasWaited ? await admitted : admitted;
@@ -136,7 +136,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       }
     } finally {
       if (given === undefined) admission?.release();
-      open?.leave();
+      openBody?.leave();
     }
   }
 }

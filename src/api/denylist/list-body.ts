@@ -7,7 +7,7 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { invalidBody, receiveJson } from '../middleware/json-body.ts';
 import { bodyProblem, type BodyReader } from '../middleware/receive-body.ts';
 
-/** What a list takes in memory, as measured with two million names of five letters. */
+/** The memory that a parsed list takes per byte of its text, measured with two million names of five letters. */
 const memoryPerByte = 11;
 
 /**
@@ -17,9 +17,9 @@ const memoryPerByte = 11;
  */
 export function listBody<List>(parse: (bytes: Buffer) => Promise<List>, limit: number): BodyReader<List> {
   return {
-    read: async (request, response, takes) => {
+    read: async (request, response, reserve) => {
       const bytes = await receiveJson(request, response, limit);
-      takes?.(bytes.length * memoryPerByte);
+      reserve?.(bytes.length * memoryPerByte);
       return await parse(bytes);
     },
     maxBytes: () => limit,

@@ -6,18 +6,18 @@ const defaultLimits = {
   slots: 2000,
   /** Bodies of more than 64 KiB in this process. A long list counts as several. */
   largeBodies: 64,
-  /** Bodies of one API key, or of one address without a known key, so that no single sender can use up the limit. */
-  largeBodiesPerKey: 16,
-  smallBodiesPerKey: 256,
+  /** Bodies of one sender: an API key, or an address without a known key. None can use up the limit. */
+  largeBodiesPerSender: 16,
+  smallBodiesPerSender: 256,
 };
 
-/** What counts as one large body, in bytes of memory: no picture takes more. */
+/** The memory that counts as one large body, in bytes: no picture takes more. */
 const largeBodyMemory = 24 * 1024 * 1024;
 
-/** A body that is being received, or worked on. */
+/** A body that is being received or worked on. */
 interface OpenBody {
-  /** Counts a body that takes much memory as several; throws a 503 `overloaded` if those are too many. */
-  takes: (memory: number) => void;
+  /** Counts the body as several if it will take so many bytes of memory; throws a 503 `overloaded` at the limit. */
+  reserve: (memory: number) => void;
   leave: () => void;
 }
 
@@ -40,8 +40,8 @@ export function createLoadShedding(limits = defaultLimits) {
 
   let slotsInUse = 0;
   let openBodies = 0;
-  const large = createCount(limits.largeBodies, limits.largeBodiesPerKey);
-  const small = createCount(Infinity, limits.smallBodiesPerKey);
+  const large = createCounter(limits.largeBodies, limits.largeBodiesPerSender);
+  const small = createCounter(Infinity, limits.smallBodiesPerSender);
 
   return {
     /** For requests in progress. */
@@ -60,28 +60,29 @@ export function createLoadShedding(limits = defaultLimits) {
      * socket, but no slot.
      */
     openBodies: {
-      enter: (keyId: string, bytes: number): OpenBody => {
-        const ofSize = isLarge(bytes) ? large : small;
-        const { limit, perKey, byKey } = ofSize;
+      enter: (sender: string, bytes: number): OpenBody => {
+        const counter = isLarge(bytes) ? large : small;
+        const { limit, perSender, bySender } = counter;
         let counted = 0;
         const countAs = (count: number): void => {
           const more = count - counted;
-          const ofKey = (byKey.get(keyId) ?? 0) + more;
-          if (ofSize.open + more > limit) refuse('This instance is receiving too many large bodies.');
-          if (ofKey > perKey) {
-            // This is not overload: only this key has reached its limit.
+          const ofSender = (bySender.get(sender) ?? 0) + more;
+          if (counter.open + more > limit) refuse('This instance is receiving too many large bodies.');
+          if (ofSender > perSender) {
+            // This is not overload: only this sender has reached its limit.
             throw new ProblemError('overloaded', 'This API key is sending too many bodies at the same time.');
           }
-          if (ofKey > 0) byKey.set(keyId, ofKey);
-          else byKey.delete(keyId);
-          ofSize.open += more;
+          if (ofSender > 0) bySender.set(sender, ofSender);
+          else bySender.delete(sender);
+          counter.open += more;
           counted = count;
         };
         countAs(1);
         openBodies++;
         return {
-          // Not above the limit of one key: a single body is accepted, however large MAX_LIST_BYTES is.
-          takes: (memory) => countAs(Math.min(Math.max(1, Math.round(memory / largeBodyMemory)), perKey)),
+          // Not above the limit of one sender: a single body is accepted, however large MAX_LIST_BYTES is.
+          reserve: (memory) =>
+            countAs(Math.min(Math.max(1, Math.round(memory / largeBodyMemory)), perSender)),
           leave: () => {
             countAs(0);
             openBodies--;
@@ -95,19 +96,19 @@ export function createLoadShedding(limits = defaultLimits) {
   };
 }
 
-function createCount(limit: number, perKey: number) {
-  return { limit, perKey, open: 0, byKey: new Map<string, number>() };
+function createCounter(limit: number, perSender: number) {
+  return { limit, perSender, open: 0, bySender: new Map<string, number>() };
 }
 
 /** Whether a body of this many bytes counts as a large one. */
 export const isLarge = (bytes: number): boolean => bytes > 64 * 1024;
 
-/** The most bytes that a body can have once decompressed, where the operation accepts `limit`. */
-export function mostBytesOf({ headers }: Request, limit: number): number {
+/** The most bytes that a body can have, decompressed: its Content-Length, or else the `limit` of its operation. */
+export function maxBytesOf({ headers }: Request, limit: number): number {
   return isCompressed(headers) ? limit : Number(headers['content-length'] ?? limit);
 }
 
-/** Whether a body has more bytes than are sent: up to a thousand times as many. */
+/** Whether a body is sent compressed: it can have a thousand times as many bytes as are sent. */
 export function isCompressed(headers: IncomingHttpHeaders): boolean {
   return (headers['content-encoding'] || 'identity').toLowerCase() !== 'identity';
 }

@@ -4,8 +4,8 @@ import type { Request, Response } from 'express';
 import { ProblemError, type ProblemCode } from '../../contract/problems.ts';
 import { isCompressed } from './load-shedding.ts';
 
-/** The least bytes of a body per period (ms): an eighth of what a connection of 256 kbit/s carries. */
-const slowest = { bytes: 40_000, periodMs: 10_000 };
+/** The bytes of a body that must arrive in each period (ms): an eighth of what 256 kbit/s carry. */
+const minRate = { bytes: 40_000, periodMs: 10_000 };
 
 /** How long a body may take in all, in ms: 5 MiB at 256 kbit/s take 164 s. */
 const bodyTimeoutMs = 180_000;
@@ -15,19 +15,18 @@ export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** An own field, since it is looked up for every body. */
-type WithReceived = Request & { received?: () => Readable };
+type WithReplacedBody = Request & { openBody?: () => Readable };
 
-/** Lets the body of a request be read from these streams, once its own has been read. */
-export function setReceived(request: WithReceived, received: () => Readable): void {
-  request.received = received;
+/** Makes `receiveBody` read the stream that `openBody` opens: the request's own has been read already. */
+export function replaceBody(request: WithReplacedBody, openBody: () => Readable): void {
+  request.openBody = openBody;
 }
 
 /** How an operation reads its body. */
 export interface BodyReader<Body> {
-  /** Before it is parsed, `takes` is told the memory that this may take, in bytes, and may refuse it. */
-  read: (request: Request, response: Response, takes?: (memory: number) => void) => Promise<Body>;
-  /** The longest body that it accepts, decompressed. */
+  /** Calls `reserve`, which may throw, with the bytes of memory that the body will take once it is parsed. */
+  read: (request: Request, response: Response, reserve?: (memory: number) => void) => Promise<Body>;
+  /** The longest body that the operation accepts, decompressed. */
   maxBytes: (request: Request) => number;
 }
 
@@ -35,16 +34,16 @@ export interface BodyReader<Body> {
 export interface BodyRules {
   /** The most bytes, as sent and decompressed. */
   limit: number;
-  /** The problem for a larger body. */
-  tooLarge?: string;
+  /** The detail of the 413 for a larger body, in place of the usual one. */
+  tooLargeDetail?: string;
   /** The problem of a body that cannot be read. */
   unreadable: ProblemCode;
 }
 
 /** The 413 of a body above the limit. */
-export function tooLarge({ limit, tooLarge: detail }: BodyRules): ProblemError {
+export function tooLarge({ limit, tooLargeDetail }: BodyRules): ProblemError {
   const usual = `The body is larger than the ${limit} bytes this operation accepts.`;
-  return new ProblemError('payload-too-large', detail ?? usual);
+  return new ProblemError('payload-too-large', tooLargeDetail ?? usual);
 }
 
 /** The problem of a body that cannot be read; `reason` continues the words "The body". */
@@ -84,9 +83,9 @@ export async function whileReceiving<Result>(
   let seen = socket.bytesRead;
   let elapsedMs = 0;
   const watch = setInterval(() => {
-    elapsedMs += slowest.periodMs;
+    elapsedMs += minRate.periodMs;
     if (request.complete) return;
-    const { bytes, periodMs } = slowest;
+    const { bytes, periodMs } = minRate;
     if (socket.bytesRead - seen < bytes) {
       const reason = `arrived at less than ${bytes} bytes in ${periodMs / 1000} seconds`;
       reject(bodyProblem('request-timeout', reason));
@@ -94,7 +93,7 @@ export async function whileReceiving<Result>(
     if (elapsedMs >= bodyTimeoutMs)
       reject(bodyProblem('request-timeout', `took longer than ${bodyTimeoutMs / 1000} seconds`));
     seen = socket.bytesRead;
-  }, slowest.periodMs);
+  }, minRate.periodMs);
   let size = 0;
   const count = (chunk: Buffer): void => {
     size += chunk.length;
@@ -117,17 +116,17 @@ export async function whileReceiving<Result>(
 }
 
 /**
- * Reads a body to its end. Unlike body-parser, it also reads one that is complete, but whose client has closed its side
- * of the connection since. It keeps none of the chunks: each takes hundreds of bytes, and may bring a single one.
+ * Reads a body to its end. Unlike body-parser, it accepts a complete body whose client has closed its side of the
+ * connection since. Chunks are copied and not kept: each takes hundreds of bytes, even if it brings a single one.
  */
-async function readToEnd(request: WithReceived, rules: BodyRules): Promise<Buffer> {
+async function readToEnd(request: WithReplacedBody, rules: BodyRules): Promise<Buffer> {
   const decoder = decoderOf(request);
-  const stream = request.received?.() ?? request;
+  const stream = request.openBody?.() ?? request;
   if (stream.destroyed) throw bodyProblem(rules.unreadable, incomplete);
   const announced = decoder === undefined ? Number(request.headers['content-length'] ?? 0) : 0;
   try {
     return await new Promise((resolve, reject) => {
-      // Memory that is not written to is not used.
+      // The system provides memory only when it is written to.
       let whole = Buffer.allocUnsafe(announced);
       let size = 0;
       const onClose = (): void => {
@@ -164,7 +163,7 @@ const decoders = new Map<string, () => Transform>([
   ['br', createBrotliDecompress],
 ]);
 
-/** What decompresses a body (RFC 9110 §8.4); undefined if it is sent as it is. Throws a 415 for other codings. */
+/** What decompresses a body (RFC 9110 §8.4); undefined if it is not compressed. Throws a 415 for other codings. */
 function decoderOf({ headers }: Request): Transform | undefined {
   if (!isCompressed(headers)) return undefined;
   const create = decoders.get(headers['content-encoding']?.toLowerCase() ?? '');

@@ -14,7 +14,7 @@ export const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
 
 const rules: BodyRules = {
   limit: maxUploadBytes,
-  tooLarge: `The picture is larger than ${maxPictureBytes} bytes.`,
+  tooLargeDetail: `The picture is larger than ${maxPictureBytes} bytes.`,
   unreadable: 'invalid-multipart',
 };
 

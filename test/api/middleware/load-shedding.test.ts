@@ -141,10 +141,10 @@ describe('unfinished bodies', () => {
     [10_000_000_000, 1],
   ])('bodies that take %i bytes of memory: %i of one key', (memory, most) => {
     const { openBodies } = createLoadShedding();
-    const enter = (): void => openBodies.enter('key', 1_000_000).takes(memory);
+    const enter = (): void => openBodies.enter('key', 1_000_000).reserve(memory);
     for (let n = 0; n < most; n++) enter();
     expect(enter).toThrow('too many bodies');
-    expect(() => openBodies.enter('other', 1_000_000).takes(memory)).not.toThrow();
+    expect(() => openBodies.enter('other', 1_000_000).reserve(memory)).not.toThrow();
   });
 
   test('64 compressed bodies of one key do not take the memory of 64 pictures or lists, however short they are', async () => {
@@ -224,7 +224,12 @@ describe('unfinished bodies', () => {
 
 test('an instance without a free slot refuses with 503, and is ready but degraded', async () => {
   const { apiKey } = await organization.newKey({ role: 'player', userId: 'u2' });
-  const load = createLoadShedding({ slots: 1, largeBodies: 1, largeBodiesPerKey: 1, smallBodiesPerKey: 1 });
+  const load = createLoadShedding({
+    slots: 1,
+    largeBodies: 1,
+    largeBodiesPerSender: 1,
+    smallBodiesPerSender: 1,
+  });
   const { promise: isWorkDone, resolve: finishWork } = withResolver();
   const { promise: hasBegun, resolve: begin } = withResolver();
   const settled: AccessRecord[] = [];
