@@ -9,7 +9,7 @@ import { callOf, trackCalls, type AccessRecord } from './call.ts';
 import { documentation } from './docs/documentation.ts';
 import { livez, readyz, type HealthOptions } from './health.ts';
 import { serveMedia } from './media.ts';
-import { refuseForTarget } from './middleware/malformed-requests.ts';
+import { refuseTarget } from './middleware/malformed-requests.ts';
 import { createOperations, type OperationOptions } from './operations.ts';
 import { createPipeline, type PipelineOptions } from './pipeline.ts';
 import { staticText } from './docs/static-text.ts';
@@ -46,7 +46,7 @@ export function createApp(options: AppOptions): Express {
     response.setHeader('X-Request-Id', callOf(response).requestId);
     const { targetFault } = response.locals as TargetCheck;
     if (targetFault === undefined) next();
-    else refuseForTarget(targetFault, response);
+    else refuseTarget(response, targetFault);
   });
   const pages = {
     '/livez': livez,

@@ -6,7 +6,7 @@ import type { Operation } from '../contract/operations.ts';
 import type { ProblemCode } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 
-/** What the log, the ledger and the metrics are told of a call once it is over. */
+/** What the log, the ledger and the metrics get of a call once it is over. */
 export interface AccessRecord {
   requestId: string;
   operation: Operation | undefined;
@@ -36,13 +36,13 @@ export interface Call extends AccessRecord {
   /** Headers of every response to it: a name, its value, the next name … */
   headers: readonly string[];
   /** Whether its handler is still running. */
-  working: boolean;
+  isWorking: boolean;
   /** Whether its response was sent, or its connection lost. */
-  closed: boolean;
+  isClosed: boolean;
   connection: Connection;
 }
 
-/** Own fields, since `locals` is a dictionary, which is slower to read. */
+// Properties of their own, since `locals` is a dictionary, which is slower to read.
 type WithCall = Response & { call?: Call };
 type WithConnection = Socket & { calls?: Connection };
 
@@ -100,8 +100,8 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
       userAgent,
       address: undefined,
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
-      working: false,
-      closed: connection.isClosed,
+      isWorking: false,
+      isClosed: connection.isClosed,
       connection,
     };
     connection.unsettled.add(response);
@@ -113,7 +113,7 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
 
   function settle(response: Response): void {
     const call = callOf(response);
-    if (call.working || !call.closed || !call.connection.unsettled.delete(response)) return;
+    if (call.isWorking || !call.isClosed || !call.connection.unsettled.delete(response)) return;
     if (response.writableFinished) call.status = response.statusCode;
     call.seconds = (performance.now() - call.startedAt) / 1000;
     if (call.caller === undefined) call.address = response.req.ip;
@@ -150,7 +150,7 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
   }
 
   function onResponseClose(this: Response): void {
-    callOf(this).closed = true;
+    callOf(this).isClosed = true;
     settle(this);
   }
 
@@ -160,7 +160,7 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
     // after this event.
     setImmediate(() => {
       for (const response of connection.unsettled) {
-        if (callOf(response).closed) continue;
+        if (callOf(response).isClosed) continue;
         if (response.socket === null) response.destroy().emit('close');
         else onResponseClose.call(response);
       }
@@ -201,22 +201,23 @@ function resume(socket: Socket): void {
 export function beginWork(response: Response, operation: Operation): void {
   const call = callOf(response);
   call.operation = operation;
-  call.working = true;
+  call.isWorking = true;
 }
 
+/** Follows `beginWork` once the handler has ended. */
 export function endWork(response: Response): void {
   const call = callOf(response);
-  call.working = false;
+  call.isWorking = false;
   call.connection.settle(response);
 }
 
-/** Whether there is a call; a request that was refused before it reached the app has none. */
+/** Whether a call was started; a request that was refused before it reached the app has none. */
 export function hasCall(response: Response): boolean {
   return (response as WithCall).call !== undefined;
 }
 
-/** Whether the client has pipelined further requests, which have arrived completely if they wait. */
-export function isFollowed({ req }: ServerResponse): boolean {
+/** Whether the client has pipelined a later request that is being served or has arrived completely. */
+export function hasLaterRequest({ req }: ServerResponse): boolean {
   const { calls } = req.socket as WithConnection;
   const waiting = calls?.waiting.findLast(({ response }) => response.req.complete);
   const last = waiting?.response ?? [...(calls?.unsettled ?? [])].at(-1);

@@ -9,7 +9,7 @@ import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
 import { isCompressed, isLarge, maxBytesOf, type LoadShedding } from './middleware/load-shedding.ts';
-import { refuseForTarget } from './middleware/malformed-requests.ts';
+import { refuseTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import { methodNotAllowed, sendAnswer, sendError, type Answer } from './respond.ts';
@@ -54,13 +54,13 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     ];
     const { targetFault } = response.locals as TargetCheck;
     const row = byMethod.get(request.method);
-    if (targetFault !== undefined) refuseForTarget(targetFault, response);
+    if (targetFault !== undefined) refuseTarget(response, targetFault);
     else if (row !== undefined) void answer(row, request, response);
     else {
       const methods = [...byMethod.keys(), 'OPTIONS'];
       response.setHeader('Allow', methods.join(', '));
-      const isListed = request.method === 'OPTIONS';
-      void sendAnswer(response, isListed ? { kind: 'no-content' } : methodNotAllowed(methods));
+      const isOptions = request.method === 'OPTIONS';
+      void sendAnswer(response, isOptions ? { kind: 'no-content' } : methodNotAllowed(methods));
     }
   };
 

@@ -4,13 +4,13 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import express, { type Express } from 'express';
 import type { TargetCheck } from '../lib/hosts.ts';
-import { isFollowed } from './call.ts';
+import { hasLaterRequest } from './call.ts';
 import {
-  endSlowly,
-  inProgress,
   lingerMs,
-  refused,
+  refusedConnections,
   refuseUnreadable,
+  responseInProgress,
+  startLingeringClose,
 } from './middleware/malformed-requests.ts';
 import { baseUrlOf } from './respond.ts';
 
@@ -55,27 +55,28 @@ export async function listen(
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
     const { url = '' } = request;
-    const isTarget = url.startsWith('/') || url === '*' || (/^https?:/i.test(url) && URL.canParse(url));
-    const targetFault = isTarget ? headerFault(request) : 'a target that is neither a path nor an http URL';
+    const isValidTarget = url.startsWith('/') || url === '*' || (/^https?:/i.test(url) && URL.canParse(url));
+    const invalidTarget = 'a target that is neither a path nor an http URL';
+    const targetFault = isValidTarget ? headerFault(request) : invalidTarget;
     (response as express.Response).locals = { targetFault } satisfies TargetCheck;
-    // In another target Express finds no path, and would answer with a page of its own.
-    if (!isTarget) request.url = '*';
+    // Express finds no path in any other target, and would answer with a page of its own.
+    if (!isValidTarget) request.url = '*';
     app(request as express.Request, response as express.Response);
   };
   const classes = requestAndResponseOf(app, () => draining);
-  // Node's own answer to a request without a host has no body; the apps refuse it (TargetCheck).
+  // Left to the apps (TargetCheck), since Node's own answer to a request without a host has no body.
   const server = createServer({ ...classes, requireHostHeader: false }, answer);
   // Instead of Node's bare 417: an unknown expectation may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', answer);
   // 100 Continue is sent when the body is read: after authentication.
   server.on('checkContinue', answer);
-  // Like any other method that a path does not have; without a listener, Node.js closes the connection in silence.
+  // Answered like any other method that a path does not have; without a listener, Node.js would just disconnect.
   server.on('connect', (request, socket: Socket) => {
-    // Node.js lets go of this connection: none of its own time limits, and no shutdown, would end it.
+    // Node.js no longer tracks this connection: neither its time limits nor a shutdown would close it.
     setTimeout(() => socket.destroy(), lingerMs).unref();
     socket.on('error', () => {}).resume();
-    // It was pipelined: the requests before it are answered, if that takes no longer.
-    if (inProgress(socket)) return;
+    // It was pipelined: earlier requests are answered if that takes no longer, and this one is not.
+    if (responseInProgress(socket)) return;
     const response = new classes.ServerResponse(request);
     response.assignSocket(socket);
     response.shouldKeepAlive = false;
@@ -94,7 +95,7 @@ export async function listen(
   server.timeout = timeout;
   server.on('timeout', (socket: Socket) => {
     // The handler of the response in progress may take longer.
-    if (!inProgress(socket) || socket.writableLength > 0) socket.destroy();
+    if (!responseInProgress(socket) || socket.writableLength > 0) socket.destroy();
   });
 
   server.listen({ host, port, backlog: 1024 });
@@ -181,23 +182,24 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
   class BridgeResponse extends ServerResponse {
     override writeHead(...head: [number]): this {
       const { complete, socket } = this.req;
-      // Checked as late as this, since draining may have begun after the request.
-      if ((isDraining() || refused.has(socket)) && !isFollowed(this)) this.shouldKeepAlive = false;
+      // Checked only now, since draining may have begun after the request.
+      if ((isDraining() || refusedConnections.has(socket)) && !hasLaterRequest(this))
+        this.shouldKeepAlive = false;
       // What Node.js calls if this is the last response of the connection.
-      if (!complete) socket.destroySoon = () => endSlowly(socket);
+      if (!complete) socket.destroySoon = () => startLingeringClose(socket);
       return super.writeHead(...head);
     }
   }
-  adopt(BridgeRequest.prototype, express.request, app);
-  adopt(BridgeResponse.prototype, express.response, app);
+  copyPrototype(express.request, BridgeRequest.prototype, app);
+  copyPrototype(express.response, BridgeResponse.prototype, app);
   app.request = BridgeRequest.prototype as unknown as typeof app.request;
   app.response = BridgeResponse.prototype as unknown as typeof app.response;
   return { IncomingMessage: BridgeRequest, ServerResponse: BridgeResponse };
 }
 
-function adopt(prototype: object, from: object, app: Express): void {
-  Object.defineProperties(prototype, Object.getOwnPropertyDescriptors(from));
-  Object.defineProperty(prototype, 'app', { value: app, configurable: true, writable: true });
+function copyPrototype(from: object, to: object, app: Express): void {
+  Object.defineProperties(to, Object.getOwnPropertyDescriptors(from));
+  Object.defineProperty(to, 'app', { value: app, configurable: true, writable: true });
 }
 
 function describeListenError(error: unknown, host: string, port: number, prefix: string): string {

@@ -10,22 +10,23 @@ import { hasCall } from '../call.ts';
 export const lingerMs = 1000;
 
 /** The response in progress on a connection, for which Node.js has no public name. */
-export function inProgress(socket: Duplex): Response | null | undefined {
+export function responseInProgress(socket: Duplex): Response | null | undefined {
   const { _httpMessage: response } = socket as { _httpMessage?: Response | null };
   return response;
 }
 
 /**
- * Ends a connection, and reads and discards what the client still sends for a while. Closing with unread data would
- * reset the connection, and the client, or a proxy in front of it, could lose the response (RFC 9112 §9.6).
+ * Ends a connection after its response, and reads and discards what the client still sends for a while. Closing with
+ * unread data would reset the connection, and the client, or a proxy in front of it, could lose the response (RFC 9112
+ * §9.6).
  */
-export function endSlowly(socket: Duplex): void {
+export function startLingeringClose(socket: Duplex): void {
   setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.end();
 }
 
-/** Connections on which something was refused, after which nothing more is read. */
-export const refused = new WeakSet<Duplex>();
+/** Connections on which a request was refused as unreadable; nothing more is read from them. */
+export const refusedConnections = new WeakSet<Duplex>();
 
 /**
  * Makes a server refuse what is not an HTTP request, or does not arrive in time, with a problem (RFC 9457) instead of
@@ -39,16 +40,16 @@ export function refuseUnreadable(server: Server, baseUrl: string): void {
       return;
     }
     // Everything that follows on this connection is an error as well.
-    if (refused.has(socket)) return;
-    refused.add(socket);
+    if (refusedConnections.has(socket)) return;
+    refusedConnections.add(socket);
     // The client may reset the connection from now on.
     socket.on('error', () => {});
     refuse(problemOf(error), socket, baseUrl);
   });
 }
 
-/** Refuses a request for its target or headers (TargetCheck), saying what it has, and closes its connection. */
-export function refuseForTarget(fault: string, response: Response): void {
+/** Refuses a request with a malformed target or header (TargetCheck), and closes its connection. */
+export function refuseTarget(response: Response, fault: string): void {
   response.shouldKeepAlive = false;
   sendProblem(response, new ProblemError('malformed-request', `The request has ${fault}.`));
 }
@@ -56,14 +57,15 @@ export function refuseForTarget(fault: string, response: Response): void {
 /** Ends a connection after the responses to all requests that have arrived completely. */
 function endAfter(response: Response, socket: Duplex): void {
   response.once('finish', () => {
-    const next = inProgress(socket);
+    const next = responseInProgress(socket);
     if (next?.req.complete) endAfter(next, socket);
-    else endSlowly(socket);
+    else startLingeringClose(socket);
   });
 }
 
+/** Answers with the problem, if there is no response that this would cut off, and closes the connection. */
 function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
-  const response = inProgress(socket);
+  const response = responseInProgress(socket);
   if (response?.req.complete) {
     endAfter(response, socket);
   } else if (response?.headersSent) {
@@ -86,7 +88,7 @@ function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
       `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
         `${lines.map((line) => line.join(': ')).join('\r\n')}\r\n\r\n${body}`,
     );
-    endSlowly(socket);
+    startLingeringClose(socket);
   }
 }
 
