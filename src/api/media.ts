@@ -3,11 +3,11 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { MediaStore, OpenPicture } from '../media/store.ts';
 
-/** So much of a picture is in memory at a time, however slowly its client reads. */
+/** Bytes of a picture in memory at a time, however slowly its client reads. */
 const partBytes = 256 * 1024;
 
-/** RFC 9110 §13.1.2, by weak comparison. The entity tags of pictures contain no comma. */
-function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
+/** Evaluates If-None-Match (RFC 9110 §13.1.2) by weak comparison. The entity tags of pictures contain no comma. */
+function matchesTag(ifNoneMatch: string | undefined, entityTag: string): boolean {
   return (ifNoneMatch ?? '')
     .split(',')
     .map((tag) => tag.trim().replace(/^W\//, ''))
@@ -16,14 +16,14 @@ function holds(ifNoneMatch: string | undefined, entityTag: string): boolean {
 
 /**
  * Answers GET and HEAD of a route whose `:file` is a picture's name. The bytes behind a name never change, so the
- * response may be cached forever, and the name is its own entity tag (If-None-Match, RFC 9110 §13.1.2). A browser that
- * opens the address as a page must not run anything in it. An unknown or malformed name is left to the next handler; a
- * MediaUnavailableError of the store is passed on.
+ * response may be cached forever, and the name is the entity tag. A browser that opens the address as a page must not
+ * run anything in it. An unknown or malformed name is left to the next handler; a MediaUnavailableError of the store is
+ * passed on.
  */
 export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> {
   return async (request, response, next) => {
     const { file } = request.params;
-    // One connection may have sent a hundred requests: a picture is read once the responses before it have been sent.
+    // A connection may have a hundred requests: a picture is read only once the responses before it have been sent.
     if (response.socket === null) await once(response, 'socket');
     const picture = await store.open(file, partBytes);
     if (picture === undefined) {
@@ -43,7 +43,7 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
     try {
       // Express would send the picture again to clients with Cache-Control: no-cache, which fetch adds whenever a
       // script sets If-None-Match.
-      if (holds(request.get('If-None-Match'), entityTag)) response.status(304).end();
+      if (matchesTag(request.get('If-None-Match'), entityTag)) response.status(304).end();
       else await sendBytes(request as Request, response.type(picture.type), picture, entityTag);
     } finally {
       await picture.close();
@@ -51,7 +51,7 @@ export function serveMedia(store: MediaStore): RequestHandler<{ file: string }> 
   };
 }
 
-/** The one range of bytes that a request asks for (RFC 9110 §14.1.2); several of them, and other units, are ignored. */
+/** The range of bytes that a request asks for (RFC 9110 §14.1.2); several ranges, and other units, are ignored. */
 function rangeOf(text: string | undefined, size: number): { start: number; end: number } | undefined {
   const [range, first = '', last = ''] = /^bytes=\s*(\d*)-(\d*)$/.exec(text ?? '') ?? [];
   if (range === undefined || first + last === '') return undefined;
@@ -87,14 +87,14 @@ async function sendBytes(
   else await pipeline(partsOf(picture, wanted), response);
 }
 
-/** Its bytes, each part read only once the one before it has been sent. */
+/** The bytes of the range, in parts; each is read only once the one before it has been sent. */
 async function* partsOf(
-  { bytes, readOn }: OpenPicture,
+  { bytes, readFrom }: OpenPicture,
   { start, end }: { start: number; end: number },
 ): AsyncGenerator<Buffer, void> {
   if (start < bytes.length) yield bytes.subarray(start, end + 1);
   for (let at = Math.max(start, bytes.length); at <= end; at += partBytes) {
-    const part = await readOn(at, Math.min(partBytes, end + 1 - at));
+    const part = await readFrom(at, Math.min(partBytes, end + 1 - at));
     if (part === undefined) throw new Error('the picture was removed while it was being sent');
     yield part;
   }

@@ -90,8 +90,8 @@ export async function openBucket(
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
       const found = await readPart(name, 0, most);
-      const readOn = async (from: number, length: number) => (await readPart(name, from, length))?.bytes;
-      return found && { ...found, type, readOn, close: async () => {} };
+      const readFrom = async (from: number, length: number) => (await readPart(name, from, length))?.bytes;
+      return found && { ...found, type, readFrom, close: async () => {} };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;

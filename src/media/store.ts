@@ -38,10 +38,10 @@ export interface OpenPicture {
   size: number;
   bytes: Buffer;
   /**
-   * At most `most` bytes, from the byte `from` on. A picture that was removed meanwhile can still be read from a folder;
-   * from a bucket it is undefined.
+   * Reads at most `most` bytes, from the byte `from` on. A picture that was removed meanwhile can still be read from a
+   * folder; from a bucket, the result is undefined.
    */
-  readOn: (from: number, most: number) => Promise<Buffer | undefined>;
+  readFrom: (from: number, most: number) => Promise<Buffer | undefined>;
   close: () => Promise<void>;
 }
 
@@ -109,7 +109,7 @@ export async function openFolder(folder: string): Promise<MediaStore> {
       });
       const found = await reach('read from', opening);
       if (found === undefined) return undefined;
-      return { ...found, type, readOn: (from, length) => reach('read from', found.readOn(from, length)) };
+      return { ...found, type, readFrom: (from, length) => reach('read from', found.readFrom(from, length)) };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
@@ -155,7 +155,7 @@ async function openFile(file: string, most: number) {
   const handle = await open(file, 'r');
   try {
     const { size } = await handle.stat();
-    const readOn = async (from: number, length: number): Promise<Buffer> => {
+    const readFrom = async (from: number, length: number): Promise<Buffer> => {
       const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - from)));
       // A single read may bring less than was asked for, as from a network file system.
       for (let at = 0; at < bytes.length;) {
@@ -165,7 +165,7 @@ async function openFile(file: string, most: number) {
       }
       return bytes;
     };
-    return { size, bytes: await readOn(0, most), readOn, close: () => handle.close() };
+    return { size, bytes: await readFrom(0, most), readFrom, close: () => handle.close() };
   } catch (error) {
     await handle.close();
     throw error;

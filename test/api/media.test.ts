@@ -25,12 +25,12 @@ const away = async () => Promise.reject(new MediaUnavailableError('away'));
 const reads: number[] = [];
 const largeSize = 50_000_000;
 const openLarge: MediaStore['open'] = async (_name, most) => {
-  const readOn = async (from: number, length: number): Promise<Buffer> => {
+  const readFrom = async (from: number, length: number): Promise<Buffer> => {
     reads.push(from);
     return Promise.resolve(Buffer.alloc(Math.min(length, largeSize - from)));
   };
   const close = async (): Promise<void> => Promise.resolve();
-  return { bytes: await readOn(0, most), size: largeSize, type: 'image/png' as const, readOn, close };
+  return { bytes: await readFrom(0, most), size: largeSize, type: 'image/png' as const, readFrom, close };
 };
 let openPictures = 0;
 const openCounted: MediaStore['open'] = async (file, most) => {

@@ -63,7 +63,7 @@ test('reading a picture in many parts causes no warning', () => {
     const name = newPictureName('png');
     await store.save(name, Buffer.alloc(1000));
     const picture = await store.open(name, 10);
-    for (let from = 10; from < 1000; from += 10) await picture.readOn(from, 10);
+    for (let from = 10; from < 1000; from += 10) await picture.readFrom(from, 10);
     await picture.close();`;
   const options = ['--import', 'tsx', '--input-type=module', '--eval', script];
   const { status, stderr } = spawnSync(process.execPath, options, { encoding: 'utf8' });

@@ -122,8 +122,8 @@ function keepsPictures(openStore: () => Promise<MediaStore>): void {
     await store.save(name, Buffer.from('many pixels'));
     const picture = await store.open(name, 4);
     expect([picture?.size, picture?.bytes.toString()]).toEqual([11, 'many']);
-    expect((await picture?.readOn(5, 3))?.toString()).toBe('pix');
-    expect((await picture?.readOn(5, 100))?.toString()).toBe('pixels');
+    expect((await picture?.readFrom(5, 3))?.toString()).toBe('pix');
+    expect((await picture?.readFrom(5, 100))?.toString()).toBe('pixels');
     await picture?.close();
   });
 
