@@ -92,7 +92,7 @@ export function findCredentials(
   const organizationId = claimedOrganization(request, options.organizationHeader);
   if (typeof apiKey !== 'string' || apiKey === '' || organizationId === undefined) return undefined;
   const base = organizationBase(options.keyPrefix, organizationId);
-  // Header bytes reach us as Latin-1; taken as such they are the key's own UTF-8 bytes.
+  // Node.js decodes header bytes as Latin-1; encoded as such again, they are the key's UTF-8 bytes.
   return { organizationId, apiKey, base, sha256: hashApiKey(Buffer.from(apiKey, 'latin1')) };
 }
 

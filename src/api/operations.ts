@@ -14,7 +14,7 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> {
   method: 'get' | 'put' | 'post' | 'delete';
   /** As the contract writes it. It answers without its trailing slash too. */
   path: string;
-  /** The denylist operations are for admin keys (contract 5); any other operation is for every key. */
+  /** The denylist operations are for admin keys (contract 5), the others for keys of any role. */
   role: 'admin' | 'any';
   /** Whether it acts on the profile of the key's user. */
   needsUser: boolean;
@@ -35,7 +35,7 @@ export function createOperations(options: OperationOptions): Row[] {
   const profile = createProfileHandlers(options);
   const denylist = createDenylistHandlers(options.store);
   return [
-    row({
+    defineRow({
       operation: 'getProfile',
       method: 'get',
       path: '/api/profile/',
@@ -46,7 +46,7 @@ export function createOperations(options: OperationOptions): Row[] {
       body: undefined,
       handler: profile.getProfile,
     }),
-    row({
+    defineRow({
       operation: 'putProfile',
       method: 'put',
       path: '/api/profile/',
@@ -56,7 +56,7 @@ export function createOperations(options: OperationOptions): Row[] {
       body: profileBody,
       handler: profile.putProfile,
     }),
-    row({
+    defineRow({
       operation: 'banUsernames',
       method: 'post',
       path: '/api/profile/username/deny/',
@@ -66,7 +66,7 @@ export function createOperations(options: OperationOptions): Row[] {
       body: listBody(parseReplacements, maxListBytes),
       handler: denylist.banUsernames,
     }),
-    row({
+    defineRow({
       operation: 'removeDeniedUsernames',
       method: 'delete',
       path: '/api/profile/username/deny/',
@@ -76,7 +76,7 @@ export function createOperations(options: OperationOptions): Row[] {
       body: listBody(parseUsernames, maxListBytes),
       handler: denylist.removeDeniedUsernames,
     }),
-    row({
+    defineRow({
       operation: 'overwriteDenylist',
       method: 'put',
       path: '/api/profile/username/denylist/',
@@ -89,19 +89,19 @@ export function createOperations(options: OperationOptions): Row[] {
   ];
 }
 
-/** Checks the types of a row's parts against each other; in the table all rows have one type. */
-function row<Outcome, Body>(given: Row<Outcome, Body>): Row {
-  return given as unknown as Row;
+/** Checks that the parts of a row have types that fit; the rows of the table then have one type. */
+function defineRow<Outcome, Body>(row: Row<Outcome, Body>): Row {
+  return row as unknown as Row;
 }
 
-/** The rows by path, in both forms, and method. HEAD works wherever GET does. */
+/** The rows by path, with and without its trailing slash, and by method. HEAD works wherever GET does. */
 export function byPathAndMethod(rows: readonly Row[]): ReadonlyMap<string, ReadonlyMap<string, Row>> {
   const byPath = new Map<string, Map<string, Row>>();
-  for (const one of rows) {
-    for (const path of [one.path, one.path.slice(0, -1)]) {
+  for (const row of rows) {
+    for (const path of [row.path, row.path.slice(0, -1)]) {
       const byMethod = byPath.get(path) ?? new Map<string, Row>();
-      byMethod.set(one.method.toUpperCase(), one);
-      if (one.method === 'get') byMethod.set('HEAD', one);
+      byMethod.set(row.method.toUpperCase(), row);
+      if (row.method === 'get') byMethod.set('HEAD', row);
       byPath.set(path, byMethod);
     }
   }

@@ -35,7 +35,7 @@ export function sendAnswer(response: Response, answer: Answer): Promise<void> | 
   return undefined;
 }
 
-/** The public address of the service, which links to it begin with; empty if it is unknown. */
+/** The public address of the service, with which links to it begin; empty if it is unknown. */
 export function baseUrlOf(app: Pick<Express, 'locals'>): string {
   return String(app.locals['publicBaseUrl'] ?? '');
 }
@@ -93,7 +93,7 @@ function toProblem(error: unknown, call: Call): ProblemError {
 function send(response: Response, status: number, type: string, text: string | Buffer): void {
   const { headers } = callOf(response);
   const length = Buffer.byteLength(text);
-  // Together: setting headers one by one costs twice as much.
+  // In one call: setting headers one by one costs twice as much.
   response.writeHead(status, [...headers, 'Content-Type', type, 'Content-Length', length]);
   // ASCII has the same bytes in Latin-1, which is faster to write.
   response.end(text, length === text.length ? 'latin1' : 'utf8');

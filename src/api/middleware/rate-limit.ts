@@ -25,7 +25,7 @@ export type Limiter = (response: Response, base: string, keyId: string) => Promi
  */
 export function createLimiter(store: RedisClient, limit: RateLimit): Limiter {
   const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
-  const count = countWith(new RateLimiterRedis(inRedis(store, limit)), 'key', limit, detail);
+  const count = countWith(new RateLimiterRedis(limiterOptions(store, limit)), 'key', limit, detail);
   return async (response, base, keyId) => await count(response, requestCountKey(base, keyId));
 }
 
@@ -42,7 +42,7 @@ export function createFailureLimiter(
   limit: RateLimit,
 ): FailureLimiter {
   const limiter = new RateLimiterRedis({
-    ...inRedis(store, limit),
+    ...limiterOptions(store, limit),
     inMemoryBlockOnConsumed: limit.requests + 1,
   });
   const detail = 'Too many authentications from this address failed.';
@@ -51,14 +51,14 @@ export function createFailureLimiter(
     await count(response, authFailuresKey(keyPrefix, networkOf(request.ip)));
 }
 
-function inRedis(storeClient: RedisClient, { requests, seconds }: RateLimit) {
+function limiterOptions(storeClient: RedisClient, { requests, seconds }: RateLimit) {
   const limit = { points: requests, duration: seconds, keyPrefix: '' };
   return { ...limit, storeClient, useRedisPackage: false, insuranceLimiter: new RateLimiterMemory(limit) };
 }
 
 /**
- * Counts one for a key, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say how much of the limit is
- * left. Throws a 429 `rate-limited` with this detail above it.
+ * Makes a function that counts one for a key, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say how
+ * much of the limit is left. It throws a 429 `rate-limited` with this detail above the limit.
  */
 function countWith(limiter: RateLimiterAbstract, name: string, limit: RateLimit, detail: string) {
   return async (response: Response, key: string): Promise<void> => {

@@ -10,6 +10,9 @@ const minRate = { bytes: 40_000, periodMs: 10_000 };
 /** How long a body may take in all, in ms: 5 MiB at 256 kbit/s take 164 s. */
 const bodyTimeoutMs = 180_000;
 
+/** The charsets whose text is UTF-8: ASCII is a part of it. */
+export const utf8Charset = /^(utf-?8|us-ascii)$/i;
+
 /** Whether a request has a body of at least one byte, according to its headers (RFC 9112 §6.3). */
 export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;

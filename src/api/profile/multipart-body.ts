@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import multer from 'multer';
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
-import { receiveBody, tooLarge, type BodyRules } from '../middleware/receive-body.ts';
+import { receiveBody, tooLarge, utf8Charset, type BodyRules } from '../middleware/receive-body.ts';
 
 /** The largest picture file that a client may send, in bytes. */
 const maxPictureBytes = 5 * 1024 * 1024;
@@ -34,7 +34,7 @@ export async function readUpload(request: Request, response: Response) {
   const body = await receiveBody(request, response, rules);
   const boundary = boundaryOf(request);
   const parts = await parse(request, response, body);
-  // The parser leaves such a body alone.
+  // Multer reads no body whose Content-Type it cannot parse.
   if (request.files === undefined && body.length > 0) throw invalid('The Content-Type is malformed.');
   checkTextParts(body, boundary, parts);
   const [file] = (request.files ?? []) as Express.Multer.File[];
@@ -50,10 +50,10 @@ function boundaryOf({ headers }: Request): string {
   return boundary;
 }
 
-/** What the parser made of one part. */
+/** One part as multer read it. */
 type ParsedPart = { kind: 'file' } | { kind: 'text'; text: string; encoding: string };
 
-/** Parses a whole body into the request. Returns the result of each part, in order, except those that were skipped. */
+/** Parses a body into the request. Returns its parts in order, without those that multer skipped. */
 async function parse(request: Request, response: Response, body: Buffer): Promise<ParsedPart[]> {
   const parts: ParsedPart[] = [];
   const parser = multer({
@@ -85,8 +85,8 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
 }
 
 /**
- * Refuses a body that the parser accepted without reading all of it as it is: it skips parts without a name, drops text
- * in a charset that it does not know, and replaces bytes that are not UTF-8.
+ * Refuses a body that multer accepted but did not read faithfully: it skips parts without a name, drops text in a
+ * charset that it does not know, and replaces bytes that are not UTF-8.
  */
 function checkTextParts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]): void {
   const sent = [...partsOf(body, `--${boundary}`)];
@@ -97,7 +97,7 @@ function checkTextParts(body: Buffer, boundary: string, parsed: readonly ParsedP
     const part = parsed[index];
     if (part?.kind !== 'text') continue;
     const charset = /^content-type:.*;\s*charset="?([^";\s]+)/im.exec(headers)?.[1];
-    if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
+    if (charset !== undefined && !utf8Charset.test(charset)) {
       throw invalid(`A text part is in the charset ${charset.slice(0, 40)}; send UTF-8.`);
     }
     if (!/^(7bit|8bit|binary)$/.test(part.encoding)) {
@@ -127,13 +127,14 @@ function* partsOf(body: Buffer, delimiter: string): Generator<{ headers: string;
   }
 }
 
+/** The text parts as a JSON body would have them; undefined if there are none. */
 function readFields(body: Record<string, unknown>): Record<string, unknown> | undefined {
   const names = textParts.filter((name) => Object.hasOwn(body, name));
   if (names.length === 0) return undefined;
   const fields: Record<string, unknown> = {};
   for (const name of names) {
     const text = body[name];
-    fields[name] = name.endsWith('Id') && typeof text === 'string' ? parsePart(name, text) : text;
+    fields[name] = name.endsWith('Id') && typeof text === 'string' ? parseJsonPart(name, text) : text;
   }
   if (fields['profilePictureObjectDefinitionId'] !== undefined) {
     throw invalid('A file and profilePictureObjectDefinitionId both set the picture: send one of them.');
@@ -141,7 +142,7 @@ function readFields(body: Record<string, unknown>): Record<string, unknown> | un
   return fields;
 }
 
-function parsePart(name: string, text: string): unknown {
+function parseJsonPart(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
