@@ -19,7 +19,7 @@ const isUsername = ajv.compile({ $ref: 'contract#/components/schemas/Username' }
 /** What is wrong with a JSON body of PUT profile (contract 4.2), or the text parts of an upload. */
 export function profileChangeErrors(body: unknown): BodyError[] {
   if (isProfileChange(body)) return [];
-  return bodyErrors(isProfileChange.errors ?? []).slice(0, maxErrors);
+  return bodyErrors(isProfileChange.errors ?? []);
 }
 
 /** What is wrong with one name of a list (contract 4.4 and 4.5), whose place in the body is `path`; empty if it is valid. */

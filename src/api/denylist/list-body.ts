@@ -40,9 +40,9 @@ export async function parseUsernames(bytes: Buffer): Promise<readonly string[]> 
 }
 
 /**
- * Parses a JSON object of names and their replacements (contract 4.3). Every own property is a name. Their order decides
- * between two bans with the same replacement. A property that is given twice counts once: at its first position, with
- * its last value, as in JSON.parse.
+ * Parses a JSON object of names and their replacements (contract 4.3); their order decides between two bans with the
+ * same replacement. A property that is given twice counts once: at its first position, with its last value, as in
+ * JSON.parse.
  */
 export async function parseReplacements(bytes: Buffer): Promise<ReadonlyMap<string, string>> {
   const replacements = new Map<string, string>();
@@ -53,9 +53,9 @@ export async function parseReplacements(bytes: Buffer): Promise<ReadonlyMap<stri
     replacements.set(name as string, found.length === 0 ? (replacement as string) : '');
     if (found.length > 0) errors.set(name as string, found);
     else if (errors.size > 0) errors.delete(name as string);
-    if (errors.size >= maxErrors) throw invalidBody([...errors.values()].flat().slice(0, maxErrors));
+    if (errors.size >= maxErrors) throw invalidBody([...errors.values()].flat());
   });
-  if (errors.size > 0) throw invalidBody([...errors.values()].flat().slice(0, maxErrors));
+  if (errors.size > 0) throw invalidBody([...errors.values()].flat());
   return replacements;
 }
 

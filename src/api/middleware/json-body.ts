@@ -1,7 +1,8 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
+import { maxErrors } from '../../contract/schemas.ts';
 import type { BodyError } from '../../contract/types.gen.ts';
-import { bodyProblem, hasBody, receiveBody } from './receive-body.ts';
+import { bodyProblem, hasBody, receiveBody, utf8Charset } from './receive-body.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -19,7 +20,7 @@ export async function receiveJson(
     throw new ProblemError('invalid-json', 'The request needs a JSON body and has none.');
   }
   const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
-  if (!request.is('application/json') || (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset))) {
+  if (!request.is('application/json') || (charset !== undefined && !utf8Charset.test(charset))) {
     throw new ProblemError('unsupported-media-type', `The body must be sent as ${accepted}, in UTF-8.`);
   }
   return await receiveBody(request, response, { limit, unreadable: 'invalid-json' });
@@ -35,7 +36,9 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
-/** `invalid-body`, with the violations of the schema. */
+/** `invalid-body`, with the first violations of the schema. */
 export function invalidBody(errors: BodyError[]): ProblemError {
-  return new ProblemError('invalid-body', 'The body does not match the schema.', { errors });
+  return new ProblemError('invalid-body', 'The body does not match the schema.', {
+    errors: errors.slice(0, maxErrors),
+  });
 }
