@@ -16,7 +16,7 @@ afterEach(async () => {
 
 async function open(client: RedisClient, keyPrefix: string): Promise<TestAdminPort> {
   let clock = 0;
-  // Each scrape comes so late that it reads anew.
+  // A minute passes between two scrapes, so that each of them reads Redis.
   const port = await startAdminPort({ store: client, keyPrefix, now: () => (clock += 60_000) });
   toClose.push(port.close);
   return port;

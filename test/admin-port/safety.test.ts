@@ -99,7 +99,7 @@ describe('requests from another site', () => {
     };
     expect((await open.ask('/', { headers: { ...browser, ...visit } })).status).toBe(200);
     const { text } = await guarded.ask('/?days=7', { headers: { ...browser, ...visit } });
-    // The strict cookie is not sent along a link from elsewhere, so that the page comes once more by itself.
+    // Browsers send no strict cookie when a link from another site is followed, so the page reloads itself.
     expect(text).toContain('http-equiv="refresh" content="0; url=/?days=7"');
     const away = await guarded.ask('//evil.example/', { headers: { ...browser, ...visit } });
     expect(away.text).toContain('url=/"');

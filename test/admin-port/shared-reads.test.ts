@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { shareReads } from '../../src/admin-port/shared-reads.ts';
 
-/** A read that notes what it was asked, and answers with how often it was. */
+/** A read that records its questions, and answers with their number. */
 function counting(now: { ms: number }) {
   const asked: string[] = [];
   const read = async (question: string): Promise<number> => {

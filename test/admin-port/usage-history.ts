@@ -9,8 +9,8 @@ import type { RedisClient } from '../../src/redis/connection/client.ts';
 export type PastCall = Partial<Call> & { at: number; times?: number };
 
 /**
- * Lets ledgers of the past count these calls: one per stretch of time (ms), the last of which is still alive at its
- * end. Calls outside every stretch are those nobody counted.
+ * Writes what ledgers would have written of these calls: one ledger for each stretch of time (ms), the last of which is
+ * still running at its end. Nobody counts the calls outside of all stretches.
  */
 export async function writeHistory(
   client: RedisClient,

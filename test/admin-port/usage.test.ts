@@ -34,7 +34,7 @@ afterAll(async () => {
   await port.close();
 });
 
-/** What one test has opened is closed after it, whether or not it passes: otherwise the run would never end. */
+/** Closes what a test has opened, even if the test fails: otherwise the run would never end. */
 const closings: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of closings.splice(0).toReversed()) await close();
@@ -132,7 +132,7 @@ test('/usage answers an invalid query with all its mistakes and an example', asy
   expect((await port.ask('/usage?from=1970-01-01')).body['detail']).toContain('at most 400 days');
 });
 
-test('/usage ignores counts that are not numbers, which outside hands have left', async () => {
+test('/usage ignores counts that are not numbers, which another program has written', async () => {
   const keyPrefix = freshPrefix();
   const day = dayKey(unknownOrganizationBase(keyPrefix), dayName(dayOf(now)));
   await store.hset(day, 'k_1|getProfile|2xx', 'x', 'k_2|getProfile|2xx', 2, 'k_3|getProfile|2xx', '-3');

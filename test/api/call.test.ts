@@ -24,7 +24,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-/** Meanwhile no call gets further than its look-up, whose script might write as far as Redis knows. */
+/** Holds up every call at its authentication: Redis pauses each script that may write. */
 async function whileRedisHangs(act: () => Promise<unknown>): Promise<void> {
   await bridge.store.call('CLIENT', 'PAUSE', '600000', 'WRITE');
   await act().finally(() => bridge.store.call('CLIENT', 'UNPAUSE'));

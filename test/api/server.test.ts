@@ -107,7 +107,7 @@ describe('a connection without activity', () => {
   });
 });
 
-test('a connection with CONNECT after a request that is not answered does not keep a server from stopping', async () => {
+test('a CONNECT that is pipelined after an unanswered request does not keep a server from stopping', async () => {
   const server = await listen(
     express().use(() => {}),
     '127.0.0.1',
@@ -153,12 +153,12 @@ describe('a raw connection', () => {
   });
   afterAll(() => bridge.close());
 
-  /** All that comes back to these bytes, until the server has closed. */
+  /** Sends these bytes; returns everything received until the server has closed. */
   async function exchange(text: string, send: 'end' | 'write' = 'end'): Promise<string> {
     const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += String(chunk)));
-    // By `end` the client closes its side at once.
+    // With `end`, the client closes its side at once.
     socket[send](text);
     await once(socket, 'close');
     return received;
@@ -211,7 +211,7 @@ describe('a raw connection', () => {
     },
   );
 
-  test('with CONNECT is answered as with any other method that nothing has', async () => {
+  test('with CONNECT is answered like any other method that no path has', async () => {
     const received = await exchange('CONNECT /api/profile/ HTTP/1.1\r\nHost: x\r\n\r\n', 'write');
     expect(received).toMatch(/^HTTP\/1\.1 405 /);
     expect(received).toMatch(/^allow: GET, HEAD, PUT, OPTIONS\r$/im);
@@ -224,7 +224,7 @@ describe('a raw connection', () => {
     }
   });
 
-  test('gets 100 Continue for credentials that are valid, and the refusal for others', async () => {
+  test('gets 100 Continue with valid credentials, and a refusal with others', async () => {
     const received = await exchange(
       'PUT /api/profile/ HTTP/1.1\r\nHost: x\r\nX-Platform-Organization-Id: x\r\nX-Api-Key: wrong\r\n' +
         'Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n',

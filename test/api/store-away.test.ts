@@ -30,7 +30,7 @@ async function until(status: number, path = '/api/profile/'): Promise<void> {
 }
 
 describe('a store that hangs', () => {
-  test('is answered for with 503 within 3 s, and used again once it responds', async () => {
+  test('makes requests 503 within 3 s, and is used again once it responds', async () => {
     process.kill(redis.pid, 'SIGSTOP');
     try {
       const elapsed = startStopwatch();
@@ -69,7 +69,7 @@ describe('a store that is full', () => {
     }
   });
 
-  test('leaves it to each instance to count the requests of a key, where they are limited', async () => {
+  test('makes each instance count the requests of a limited key by itself', async () => {
     const { redisUrl } = bridge.config;
     const limited = await startBridge({ redisUrl, rateLimit: { requests: 2, seconds: 60 } });
     try {
@@ -84,7 +84,7 @@ describe('a store that is full', () => {
     }
   });
 
-  test('keeps no instance from starting, nor from ending in good order', async () => {
+  test('does not prevent an instance from starting, nor from stopping in good order', async () => {
     const { redisUrl, keyPrefix } = bridge.config;
     const instances = async () => (await bridge.store.hkeys(cutoverKey(keyPrefix))).toSorted();
     const before = await instances();
@@ -167,7 +167,7 @@ describe('a store that was demoted to a replica', () => {
 });
 
 describe('a master that takes no writes', () => {
-  test('because it lacks replicas is still read from, which /readyz says', async () => {
+  test('because it lacks replicas is still read from, and /readyz says so', async () => {
     await bridge.store.config('SET', 'min-replicas-to-write', '1');
     try {
       const put = await player.request('PUT', '/api/profile/', { json: { username: 'carol' } });
@@ -185,7 +185,7 @@ describe('a master that takes no writes', () => {
 });
 
 describe('a store that is gone', () => {
-  test('answers 503 at once, keeps nothing for later, and is used again when it is back', async () => {
+  test('makes requests 503 at once, which are not sent later, and is used again when it is back', async () => {
     const port = String(redis.port);
     await redis.stop();
     const elapsed = startStopwatch();

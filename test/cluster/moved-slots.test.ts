@@ -66,7 +66,7 @@ function moveDuring(of: 'scan' | 'hscan' | 'sscan', key: string, times: number):
   jest.spyOn(owner, of).mockImplementation(async function (this: unknown, ...args: unknown[]) {
     const reply = await Reflect.apply(original, this, args);
     if (reply[0] !== '0') parts += 1;
-    // The first part of a key tells only that there is more; the walk then begins anew.
+    // The first part of a key tells only that there is more; the walk then starts over.
     if (moves < times && (of === 'scan' || parts === 2)) {
       moves += 1;
       await cluster.moveSlotOf(key);

@@ -58,7 +58,7 @@ describe('openapi.yaml', () => {
     const unread = new Set([MalformedRequest, HeadersTimeout, HeadersTooLarge]);
     for (const { path, operation } of operations) {
       for (const [, response] of responsesOf(operation.responses)) {
-        // Whoever is answered like this has not said which path they mean.
+        // Such a request has not been read as far as its path.
         if (unread.has(response)) continue;
         const { headers = {} } = response;
         const names = Object.keys(headers);

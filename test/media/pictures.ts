@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
 
-/** Left half red, right half blue: turns and mirrorings show. */
+/** Left half red, right half blue, so that a wrong orientation shows. */
 export function halves(width = 60, height = 40): Sharp {
   const pixels = Buffer.alloc(width * height * 3);
   for (let pixel = 0; pixel < width * height; pixel += 1)
@@ -50,7 +50,7 @@ export function gifOfFrames(width: number, height: number, count: number): Buffe
   return Buffer.concat([screen, ...Array.from({ length: count }, () => frame), Buffer.from([0x3b])]);
 }
 
-/** A JPEG of one black block, whose pixels are gone over in so many progressive scans. */
+/** A JPEG of one black block, in so many progressive scans. */
 export function jpegOfScans(count: number): Buffer {
   const huffmanTable = (number: string) => `ffc40014${number}01${'00'.repeat(16)}`;
   const scan = (coefficients: string) => `ffda0008010100${coefficients}007f`;

@@ -131,7 +131,7 @@ describeInBrowser('the dashboard in a browser', () => {
     for (const options of looks) {
       const watched = await visit(`${port.url}/?days=30`, options);
       const { page, context, complaints } = watched;
-      // With everything unfolded, so that all of it is looked at.
+      // Everything is unfolded, so that all of it is checked.
       await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true');
       await expectAccessible(watched);
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);

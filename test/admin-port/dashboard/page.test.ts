@@ -274,7 +274,7 @@ test('labels from clients cannot inject markup', async () => {
   expect(text.match(/<script/g)).toHaveLength(1);
   expect(text.match(/<\/script>/g)).toHaveLength(1);
   expect(text).not.toMatch(/<img|<!--/);
-  // What a form sends back is as it is; what people see is not.
+  // Form values keep such characters; visible text does not.
   expect(text.replace(/value="[^"]*"/g, '')).not.toMatch(/\u202e|\u2066/);
   expect(text).toContain('gpj.‹202E›txt‹2066›');
   expect(text).toContain('👩‍👩‍👧🎮');

@@ -75,7 +75,7 @@ describe('200,000 names in one overwrite', () => {
     expect(seen('new', 200)).toEqual([]);
     expect(seen('old', 503)).toEqual([]);
     expect(seen('old', 422).length).toBeGreaterThan(0);
-    // Whoever has seen anything of the new list sees nothing of the old one from then on.
+    // A client that has seen anything of the new list never sees anything of the old one again.
     const swapped = Math.min(...[...seen('new', 422), ...seen('old', 200)].map(({ to }) => to));
     expect(seen('old', 422).filter(({ from }) => from > swapped)).toEqual([]);
     expect(swapped).toBeLessThan(Infinity);
@@ -175,7 +175,7 @@ describe('a long list', () => {
       ).request('PUT', '/api/profile/', { json: { username: `mine-${user}` } });
     }
     const spare = numbered('rude', count).map((name) => `"${name}":"x"`);
-    // One wants a name that stands last, one a name that another has, one what the first property got.
+    // Both replacements are denied by later properties.
     const asked = [
       '"mine-0":"last"',
       '"mine-1":"mine-2"',

@@ -89,7 +89,7 @@ describe('after the sunset', () => {
   });
 });
 
-describe('whoever gets 410', () => {
+describe('a caller who gets 410', () => {
   const gone: PolicyLayer = { deprecatedAt: 0, sunsetAt: 1, afterSunset: 'gone' };
 
   /** Calls with a valid key, a wrong one, an empty one and none; returns the reports on it. */

@@ -16,7 +16,7 @@ afterAll(async () => {
   await bridge.close();
 });
 
-/** Sends a request line, header lines and what there is of a body, and waits for the head of the answer only. */
+/** Sends the start of a request, perhaps with a part of its body, and waits only for the head of the response. */
 async function send(line: string, headers: string, body: string | Buffer = ''): Promise<string> {
   const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
   try {

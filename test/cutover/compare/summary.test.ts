@@ -29,7 +29,7 @@ async function hours() {
   return summary?.hours;
 }
 
-test('comparisons are counted by hour, kept for two days, and counted anew in each mode', async () => {
+test('comparisons are counted by hour, kept for two days, and reset in each mode', async () => {
   findings.compared('acme', since, { kind: 'same', userId: 'u1' });
   findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
   expect(await hours()).toEqual([{ from: expect.any(Number), compared: 2, different: 1 }]);

@@ -174,7 +174,7 @@ describe('a change whose key the legacy service refuses', () => {
       'E_KEY: its API key was refused for ten minutes, while keys of the organization were accepted';
     const aside = { caller: { userId: 'ada' }, status: 401, reason };
     expect(await setAside()).toMatchObject([aside, aside]);
-    // Not once for each waiting change, though each has the same key sealed anew.
+    // Not once for each waiting change, though each has the same key encrypted separately.
     expect(sentBy('ada')).toBe(6);
   });
 

@@ -57,7 +57,7 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('replaces keys of another type, which outside hands have left, and loses no call', async () => {
+  test('replaces keys of a wrong type that another program has written, and loses no call', async () => {
     const prefix = freshPrefix();
     const ledger = openLedger(prefix);
     for (const key of ['key:k_1', 'keys', '2027-03-01']) await redis.set(`${prefix}{acme}:use:${key}`, 'x');
@@ -70,7 +70,7 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('counts on where outside hands have left a field that is not a number', async () => {
+  test('keeps counting where another program has written a field that is not a number', async () => {
     const prefix = freshPrefix();
     const ledger = openLedger(prefix);
     const key = `${prefix}{acme}:use:key:k_1`;

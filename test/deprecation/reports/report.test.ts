@@ -123,7 +123,7 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
-  test('leaves out times that an outside hand has made unreadable', async () => {
+  test('leaves out times that another program has made unreadable', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', ios]],
@@ -425,7 +425,7 @@ describe('the retire check', () => {
     await ledger.close();
   });
 
-  test('lists a caller that an outside hand has removed from the list of keys', async () => {
+  test('lists a caller that another program has removed from the list of keys', async () => {
     const { prefix, now, ledger } = await history(
       '2027-01-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', ios]],

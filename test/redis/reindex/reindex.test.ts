@@ -232,7 +232,7 @@ describe('changing how names are compared', () => {
     expect([reached[10], reached.at(-1)]).toEqual([true, false]);
   });
 
-  test('changes nothing if an outside hand has removed names from the new index', async () => {
+  test('changes nothing if another program has removed names from the new index', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     const tool = new Proxy(store, {
