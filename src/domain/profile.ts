@@ -1,10 +1,10 @@
-/** Names an image object: contract 2.3. */
+/** A reference to an image object (contract 2.3). */
 export interface ObjectReference {
   datasourceId: string;
   objectDefinitionId: string;
 }
 
-/** A reference as one string; ids contain no control characters, so the line feed is unambiguous. */
+/** A reference as one string. IDs contain no control characters, so the line feed is unambiguous. */
 export function encodeReference(reference: ObjectReference): string {
   return `${reference.datasourceId}\n${reference.objectDefinitionId}`;
 }
@@ -15,7 +15,7 @@ export function decodeReference(encoded: string): ObjectReference {
   return { datasourceId: encoded.slice(0, cut), objectDefinitionId: encoded.slice(cut + 1) };
 }
 
-/** Why a template of URLs cannot be used, or undefined. lua/lib/store.lua fills it in. */
+/** Why a template of URLs, which lua/lib/store.lua fills in, cannot be used; undefined if it can. */
 export function templateFault(template: string): string | undefined {
   const probe = template.replace(/\{(datasourceId|objectDefinitionId)\}/g, 'id');
   if (!URL.canParse(probe)) return 'must be an absolute URL';
@@ -37,11 +37,9 @@ export interface Profile {
   wallet?: string;
 }
 
-/**
- * How long an uploaded file may be pending, in ms, before a profile can no longer take it; and how long a pending or
- * orphaned file is kept. The second is far longer, so that no sweep removes a file that a profile is about to take.
- */
+/** How long an uploaded file may be pending, in ms; after that, a profile can no longer take it. */
 export const pendingGraceMs = 300_000;
+/** How long a pending or orphaned file is kept, in ms: much longer, so that no sweep removes what a profile takes. */
 export const orphanGraceMs = 600_000;
 
 /** What a PUT changes: absent fields stay unchanged, null unsets (contract 4.2). */

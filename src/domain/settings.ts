@@ -4,13 +4,13 @@ import { maxNameLength, patternFault, type UsernameComparison, type UsernameRule
 /** An organization's settings for its profiles. */
 export interface OrganizationSettings extends UsernameRules {
   comparison: UsernameComparison;
-  /** Gives a URL to references that the organization's catalogue does not hold. */
+  /** Makes the URLs of objects that are not in the organization's catalogue. */
   objectImageUrlTemplate?: string | undefined;
   /** Whether a referenced object must be in the user's collection. */
   requireOwnership: boolean;
 }
 
-/** The settings of an organization that has changed nothing. */
+/** The settings of an organization for which nothing was set. */
 export const defaultSettings: OrganizationSettings = {
   minLength: 1,
   maxLength: 64,

@@ -19,8 +19,8 @@ export const maxNameLength = 256;
 const controlCharacter = /\p{Cc}/u;
 
 /**
- * The limits no organization can lift: well-formed Unicode, no control characters, 1 to 256 code points.
- * Returns what is wrong, or undefined.
+ * What is wrong with a name by the limits that no organization can lift: well-formed Unicode, no control characters, 1
+ * to 256 code points. Undefined if nothing is.
  */
 export function nameFault(name: string): string | undefined {
   if (name.length === 0) return 'must not be empty';
@@ -38,14 +38,14 @@ const ascii = /^[\0-\x7f]*$/;
  * UsernameCaseMapped (width, case, NFC), which here folds and never refuses.
  */
 export function normalizedName(name: string, comparison: UsernameComparison): string {
-  // Most names are ASCII, which needs no more than a look.
+  // Faster for ASCII, as most names are.
   if (ascii.test(name)) return comparison === 'exact' ? name : name.toLowerCase();
   if (comparison === 'exact') return name.normalize('NFC');
   return mapWidth(name).toLowerCase().normalize('NFC');
 }
 
 /** Why the organization's rules refuse this name, or undefined if they allow it. */
-export function ruleBroken(name: string, rules: UsernameRules): string | undefined {
+export function ruleFault(name: string, rules: UsernameRules): string | undefined {
   const length = codePoints(name);
   if (length < rules.minLength) return `must be at least ${rules.minLength} characters long`;
   if (length > rules.maxLength) return `must be at most ${rules.maxLength} characters long`;
@@ -55,7 +55,7 @@ export function ruleBroken(name: string, rules: UsernameRules): string | undefin
   return undefined;
 }
 
-/** Whether RE2 accepts the pattern; if not, the reason. */
+/** Why RE2 does not accept a pattern, or undefined if it does. */
 export function patternFault(pattern: string): string | undefined {
   try {
     RE2JS.compile(pattern);

@@ -1,6 +1,6 @@
 import type { Caller } from '../domain/caller.ts';
 import { encodeReference, pendingGraceMs, type Profile, type ProfileChange } from '../domain/profile.ts';
-import { normalizedName, ruleBroken } from '../domain/usernames.ts';
+import { normalizedName, ruleFault } from '../domain/usernames.ts';
 import type { RedisClient } from './connection/client.ts';
 import { script } from './connection/script-loader.ts';
 import { runChange, untilDecided, type ChangeArguments, type WriteSnapshot } from './changes.ts';
@@ -45,7 +45,7 @@ export async function putProfile(
 ): Promise<PutOutcome> {
   const attempt = async (snapshot: WriteSnapshot): Promise<PutOutcome | undefined> => {
     const username = change.username === snapshot.username ? undefined : change.username;
-    const broken = username === undefined ? undefined : ruleBroken(username, snapshot.settings);
+    const broken = username === undefined ? undefined : ruleFault(username, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
 
     const reply = await runChange(
