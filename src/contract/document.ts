@@ -79,19 +79,22 @@ export interface ContractDocument {
   };
 }
 
-/** openapi.yaml as it is served. It is at the top level of the project, and of dist/. */
+/** openapi.yaml as it is served. It lies at the top level of the project, and of dist/. */
 export const contractText: string = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 
 let parsed: ContractDocument | undefined;
 
-/** openapi.yaml: the single source of the HTTP contract. Parsed when first needed, since most commands do not need it. */
+/** openapi.yaml, the single source of the HTTP contract. It is parsed when first needed: most commands never need it. */
 export function contractDocument(): ContractDocument {
   parsed ??= parse(contractText) as ContractDocument;
   return parsed;
 }
 
 /** Resolves a local reference (`#/components/…`); anything else is returned unchanged. */
-export function resolve<T extends object>(document: ContractDocument, node: T | DocumentReference): T {
+export function resolveReference<T extends object>(
+  document: ContractDocument,
+  node: T | DocumentReference,
+): T {
   if (!('$ref' in node) || typeof node.$ref !== 'string') return node as T;
   let target: unknown = document;
   for (const part of node.$ref.slice(2).split('/')) target = (target as Record<string, unknown>)[part];
@@ -99,6 +102,7 @@ export function resolve<T extends object>(document: ContractDocument, node: T | 
   return target as T;
 }
 
+/** An operation with its path and method. */
 export interface PlacedOperation {
   path: string;
   method: Method;

@@ -30,7 +30,7 @@ export class ProblemError extends Error {
   readonly #extras: ProblemExtras;
 
   constructor(code: ProblemCode, detail: string, extras: ProblemExtras = {}) {
-    // Nobody reads the stack of a refusal, and it would take longer than all of the rest.
+    // Nobody reads the stack of a refusal, and capturing it would take longer than all the rest.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(`${code}: ${detail}`);

@@ -4,7 +4,7 @@ import { maxNameLength, nameFault } from '../domain/usernames.ts';
 import { contractDocument } from './document.ts';
 import type { BodyError } from './types.gen.ts';
 
-/** An answer lists at most this many errors. */
+/** The most errors that a response lists. */
 export const maxErrors = 20;
 const maxPointerPart = 64;
 
@@ -22,7 +22,7 @@ export function profileChangeErrors(body: unknown): BodyError[] {
   return bodyErrors(isProfileChange.errors ?? []);
 }
 
-/** What is wrong with one name of a list (contract 4.4 and 4.5), whose place in the body is `path`; empty if it is valid. */
+/** What is wrong with a name of a list (contract 4.4 and 4.5) at `path` of the body; empty if it is valid. */
 export function nameErrors(name: unknown, path: string): BodyError[] {
   return nameFaults(name).map((message) => ({ path, message }));
 }
@@ -33,7 +33,7 @@ export function replacementErrors(banned: string, replacement: unknown): BodyErr
   return messages.map((message) => ({ path: `/${pointerPart(banned)}`, message }));
 }
 
-/** One fault is enough for one name. */
+/** What is wrong with one name: one fault at most. */
 function nameFaults(name: unknown): string[] {
   // The schema's pattern takes more than 100 ms to match a name of 15 MB. A code point is at most two code units.
   if (typeof name === 'string' && name.length > 2 * maxNameLength) return [lengthMessage(maxNameLength)];
@@ -89,7 +89,7 @@ function messageOf({ keyword, params, data, message }: ErrorObject): string {
   }
 }
 
-/** A property name as part of a JSON pointer (RFC 6901 §3), cut short so that no answer echoes megabytes. */
+/** A property name as part of a JSON pointer (RFC 6901 §3), truncated so that no response echoes megabytes. */
 function pointerPart(name: string): string {
   const short = name.length > maxPointerPart ? `${name.slice(0, maxPointerPart)}…` : name;
   return short.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1');

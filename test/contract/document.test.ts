@@ -6,7 +6,7 @@ import {
   contractDocument,
   contractText,
   operationsOf,
-  resolve,
+  resolveReference,
   type MediaType,
   type Response,
 } from '../../src/contract/document.ts';
@@ -21,7 +21,7 @@ const ofTheContract = operations.filter(({ path }) => path.startsWith('/api/'));
 function responsesOf(statuses: Record<string, Response | { $ref: string }>): [string, Response][] {
   return Object.entries(statuses).map(([status, response]) => [
     status,
-    resolve(contractDocument(), response),
+    resolveReference(contractDocument(), response),
   ]);
 }
 
@@ -85,7 +85,8 @@ describe('openapi.yaml', () => {
       for (const [status, { headers = {} }] of responsesOf(operation.responses)) {
         const name = required[status];
         const header = name === undefined ? undefined : headers[name];
-        if (name !== undefined) expect(header && resolve(contractDocument(), header).required).toBe(true);
+        if (name !== undefined)
+          expect(header && resolveReference(contractDocument(), header).required).toBe(true);
       }
     }
   });

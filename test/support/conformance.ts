@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import {
   contractDocument,
-  resolve,
+  resolveReference,
   type Header,
   type Method,
   type PathItem,
@@ -111,16 +111,16 @@ function documentedResponse(method: string, path: string, status: number): Respo
     const response = operation.responses[String(status)];
     return response === undefined
       ? `${operation.operationId} has no status ${status}`
-      : resolve(contractDocument(), response);
+      : resolveReference(contractDocument(), response);
   }
   if (refusal === undefined) return 'the path documents no answer to other methods';
-  return status === 405 ? resolve(contractDocument(), refusal) : `status ${status}, not 405`;
+  return status === 405 ? resolveReference(contractDocument(), refusal) : `status ${status}, not 405`;
 }
 
 function headerFaults(response: Response, { headers }: Answer): string[] {
   const documented = new Map<string, Header>();
   for (const [name, header] of Object.entries(response.headers ?? {})) {
-    documented.set(name.toLowerCase(), resolve(contractDocument(), header));
+    documented.set(name.toLowerCase(), resolveReference(contractDocument(), header));
   }
   const faults: string[] = [];
   for (const [name, { required, schema }] of documented) {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { resolve, type ContractDocument, type PlacedOperation } from '../../contract/document.ts';
+import { resolveReference, type ContractDocument, type PlacedOperation } from '../../contract/document.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
 import { codeBlock, methodLabel, phrase, table } from './html.ts';
 
@@ -46,9 +46,9 @@ function headerRows(
   operations: readonly PlacedOperation[],
 ): [Content, Content][] {
   const success = operations[0]?.operation.responses['200'];
-  const headers = success === undefined ? {} : (resolve(document, success).headers ?? {});
+  const headers = success === undefined ? {} : (resolveReference(document, success).headers ?? {});
   return Object.entries(headers).map(([name, reference]) => {
-    const { description, example } = resolve(document, reference);
+    const { description, example } = resolveReference(document, reference);
     const shown = example !== undefined && html`<code class="example">${example}</code>`;
     return [code(name), [phrase(description), ' ', shown]];
   });

@@ -1,5 +1,5 @@
 import {
-  resolve,
+  resolveReference,
   type ContractDocument,
   type MediaType,
   type PlacedOperation,
@@ -16,7 +16,7 @@ export function operationSection(document: ContractDocument, placed: PlacedOpera
   const { operationId, summary, description = '' } = operation;
   const bodies = Object.entries(operation.requestBody?.content ?? {});
   const responses = Object.entries(operation.responses).map(
-    ([status, reference]) => [status, resolve(document, reference)] as const,
+    ([status, reference]) => [status, resolveReference(document, reference)] as const,
   );
   return html`<section id="${operationId}" class="operation">
     <div>
@@ -50,7 +50,7 @@ export function operationSection(document: ContractDocument, placed: PlacedOpera
 }
 
 function bodyOf(document: ContractDocument, schema: Schema, caption: string): Html {
-  const target = resolve<Schema>(document, schema);
+  const target = resolveReference<Schema>(document, schema);
   return target.properties
     ? fieldsOf(target, caption)
     : html`<p><span class="type">${typeOf(schema)}</span> ${phrase(target.description ?? '')}</p>`;
