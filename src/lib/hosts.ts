@@ -28,8 +28,8 @@ export function serverUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** What a server tells its app about a request, as the locals of the response. */
+/** What a server tells its app about a request, in the locals of the response. */
 export interface TargetCheck {
-  /** What the request has in place of a valid target, Host or Transfer-Encoding header. */
+  /** Continues "The request has": its invalid target, Host or Transfer-Encoding header; undefined if all are valid. */
   readonly targetFault: string | undefined;
 }

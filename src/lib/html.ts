@@ -28,7 +28,7 @@ function render(content: Content): string {
   return 'markup' in content ? content.markup : content.map(render).join('');
 }
 
-/** A template that escapes interpolated values, in text and in quoted attributes; false and undefined are left out. */
+/** A template tag that escapes values, for text and quoted attributes; false and undefined are left out. */
 export function html(strings: TemplateStringsArray, ...contents: Content[]): Html {
   return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
 }
@@ -38,7 +38,7 @@ export function link(address: string, text: Content = address): Html {
   return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;
 }
 
-/** A whole page. `head` is what it loads, with its icon. */
+/** A whole page. `head` has the elements that load its style and scripts, and its icon. */
 export function renderPage(title: string, head: Content, body: Content): string {
   return html`<!doctype html>
     <html lang="en">

@@ -1,7 +1,7 @@
 import { inBatches } from './collections/batches.ts';
 import { yieldingChunks } from './time-slices.ts';
 
-/** The UTF-8 bytes of a text that is made part by part, in time slices. */
+/** The UTF-8 bytes of a text in parts, which are made and encoded in time slices. */
 export async function bytesOf(parts: Iterable<string>): Promise<Buffer> {
   const bytes: Buffer[] = [];
   for await (const [part] of yieldingChunks(parts, 1)) bytes.push(Buffer.from(part ?? ''));

@@ -1,9 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 
 /**
- * Runs `work` (which must not throw) again and again, starting each run `ms` after the end of the one before, so that
- * runs never overlap. Does not keep the process alive. Returns what stops it: that aborts the signal, and resolves once
- * the current run has ended; no further run begins.
+ * Runs `work` (which must not throw) again and again, each time `ms` after the previous run has ended. Does not keep the
+ * process alive. Returns a function that stops it: it aborts the signal, and resolves once the current run has ended.
  */
 export function repeat(work: (signal: AbortSignal) => Promise<void>, ms: number): () => Promise<void> {
   const stopping = new AbortController();

@@ -4,10 +4,10 @@ import { inBatches } from './collections/batches.ts';
 /** How long to work before yielding to the event loop, in ms: short compared with the time of a request. */
 const sliceMs = 0.5;
 
-/** Each caller that yields gets a turn of its own, so that two jobs do not make turns longer. */
+/** Jobs yield one after the other: each has a turn of the event loop to itself, so that turns stay short. */
 let queue: Promise<unknown> = Promise.resolve();
 
-/** Gives each of many items, and the event loop a turn after every half millisecond of work on them. */
+/** Yields many items, and gives the event loop a turn after every half millisecond of work on them. */
 export async function* yieldingItems<Item>(items: Iterable<Item>): AsyncGenerator<Item, void> {
   for await (const chunk of yieldingChunks(items, 1)) yield* chunk;
 }
@@ -20,7 +20,7 @@ export async function* yieldingChunks<Item>(items: Iterable<Item>, size = 200): 
   let begun = performance.now();
   let isFirst = true;
   for (const chunk of inBatches(items, { size })) {
-    // Not after the last chunk: most lists are of one, and need not wait for anybody.
+    // Not after the last chunk: most lists have only one, and need not wait.
     if (!isFirst && performance.now() - begun >= sliceMs) {
       queue = queue.then(() => nextTurn());
       await queue;

@@ -14,10 +14,11 @@ import { decodePicture, type DecodedPicture } from './picture.ts';
 
 export type StoredPicture = { kind: 'stored'; file: string } | Exclude<DecodedPicture, { kind: 'picture' }>;
 
+/** Stores and removes the picture files of profiles. */
 export type Pictures = ReturnType<typeof createPictures>;
 
 export function createPictures(store: RedisClient, media: MediaStore, log?: Log) {
-  /** Removes a file that no profile refers to. After a failure, which `log` may tell, it is left to the sweep. */
+  /** Removes a file that no profile refers to, or leaves it to the sweep if that fails. */
   const discard = async (base: string, file: string): Promise<void> => {
     try {
       await media.remove(file);
@@ -31,7 +32,7 @@ export function createPictures(store: RedisClient, media: MediaStore, log?: Log)
   };
   return {
     discard,
-    /** Decodes a picture and stores it as pending since `at` (ms). Where it throws, no file is left behind. */
+    /** Decodes a picture and stores it as pending since `at` (ms). If it throws, it leaves no file behind. */
     store: async (base: string, bytes: Buffer, at: number): Promise<StoredPicture> => {
       const picture = await decodePicture(bytes);
       if (picture.kind !== 'picture') return picture;
@@ -48,7 +49,7 @@ export function createPictures(store: RedisClient, media: MediaStore, log?: Log)
   };
 }
 
-/** Lists a file as pending since `at`, by the clock of the store in ms, which must happen before it is written. */
+/** Lists a file as pending since `at` (ms, by the clock of Redis). To be called before the file is written. */
 export async function trackPending(
   store: RedisClient,
   base: string,

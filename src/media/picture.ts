@@ -4,7 +4,7 @@ import type { PictureExtension } from './store.ts';
 
 export type DecodedPicture =
   | { kind: 'picture'; bytes: Buffer; extension: PictureExtension }
-  /** By its bytes neither JPEG, PNG, WebP nor GIF. */
+  /** Neither JPEG, PNG, WebP nor GIF, judging by its bytes. */
   | { kind: 'unsupported' }
   /** One of the four, but it does not decode or is too large; `reason` continues the words "The picture". */
   | { kind: 'invalid'; reason: string }
@@ -12,9 +12,9 @@ export type DecodedPicture =
   | { kind: 'busy' };
 
 const maxPixels = 40_000_000;
-/** The longest side of a JPEG or GIF. A wider PNG can take gigabytes to decode: libvips holds many of its rows at once. */
+/** The longest side of a JPEG or GIF. Of a wider PNG, the rows that libvips holds at once can take gigabytes. */
 const maxInputSide = 65_535;
-/** Each scan of a progressive JPEG goes over all of its pixels, and maxSeconds does not end them. Usual are about ten. */
+/** Each scan of a progressive JPEG, usually about ten, goes over all pixels, and maxSeconds does not end them. */
 const maxScans = 500;
 const maxSide = 2048;
 const maxSeconds = 10;
@@ -84,7 +84,7 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
     if (Math.max(width, pageHeight) > maxInputSide) {
       return { kind: 'invalid', reason: 'has a side of more than 65,535 pixels' };
     }
-    // libvips cannot turn animations, and what writes animations writes no orientation.
+    // libvips cannot rotate animations, and programs that write animations write no orientation.
     const pixels = sharp(bytes, { ...input, autoOrient: pages === 1 })
       .timeout({ seconds: maxSeconds })
       .toColourspace('srgb')
@@ -106,7 +106,7 @@ export interface DecodingLimits {
   maxWaitMs: number;
 }
 
-/** A decodePicture with limits of its own. */
+/** Creates a `decodePicture` with its own limits. */
 export function createPictureDecoder({ concurrency, maxWaiting, maxWaitMs }: DecodingLimits) {
   const waiting: ((isFree: boolean) => void)[] = [];
   let running = 0;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder } from '../lib/files/make-directory.ts';
+import { makeFolder } from '../lib/files/make-folder.ts';
 
 /** The four picture formats, by file extension, with their media types. */
 const pictureTypes = {
@@ -31,7 +31,7 @@ export function pictureTypeOf(name: string): PictureType | undefined {
   return extension === undefined ? undefined : pictureTypes[extension as PictureExtension];
 }
 
-/** A stored picture, of which the first bytes have been read. `close` must follow. */
+/** An open picture, of which the first bytes have been read. It must be closed. */
 export interface OpenPicture {
   type: PictureType;
   /** Of the whole picture. */
@@ -51,7 +51,7 @@ export interface MediaStore {
   save: (name: string, bytes: Buffer) => Promise<void>;
   /** Reads at most `most` bytes. Undefined for a name that is unknown or not made by newPictureName. */
   open: (name: string, most: number) => Promise<OpenPicture | undefined>;
-  /** No error when the file is absent. */
+  /** Removes a picture; one that does not exist is no error. */
   remove: (name: string) => Promise<void>;
 }
 
@@ -82,12 +82,12 @@ export async function testWrite(store: MediaStore): Promise<void> {
   await store.remove(name);
 }
 
-/** A file that is being saved. */
-const temporary = /^\.[A-Za-z0-9_.-]+\.tmp$/;
-/** Younger ones may belong to another instance that is saving right now, in ms; no save takes a minute. */
+/** The name of a file that is being saved. */
+const temporaryName = /^\.[A-Za-z0-9_.-]+\.tmp$/;
+/** How old such a file is once it is certainly a leftover, in ms. Another instance may be saving a younger one. */
 const leftoverAfter = 60_000;
 
-/** A folder of pictures, created if missing; rejects with one line and the remedy if it cannot be written. */
+/** Opens a folder of pictures, created if missing. Rejects with one line and the remedy if it cannot be written. */
 export async function openFolder(folder: string): Promise<MediaStore> {
   const reach = <T>(verb: string, work: Promise<T>): Promise<T> =>
     work.catch((error: unknown) => {
@@ -139,18 +139,19 @@ function temporaryPath(folder: string, name: string): string {
 
 /** Writes a file atomically and durably: it appears under its name complete, or not at all. */
 async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<void> {
-  const half = temporaryPath(folder, name);
+  const file = temporaryPath(folder, name);
   try {
-    await writeFile(half, bytes, { flag: 'wx', flush: true });
-    await rename(half, path.join(folder, name));
+    await writeFile(file, bytes, { flag: 'wx', flush: true });
+    await rename(file, path.join(folder, name));
     const handle = await open(folder, 'r');
     await handle.sync().finally(() => handle.close());
   } catch (error) {
-    await rm(half, { force: true }).catch(() => {});
+    await rm(file, { force: true }).catch(() => {});
     throw error;
   }
 }
 
+/** Opens a file and reads its first bytes. */
 async function openFile(file: string, most: number) {
   const handle = await open(file, 'r');
   try {
@@ -172,8 +173,9 @@ async function openFile(file: string, most: number) {
   }
 }
 
+/** Removes the files that killed saves have left behind. */
 async function removeLeftovers(folder: string): Promise<void> {
-  const names = (await readdir(folder)).filter((name) => temporary.test(name));
+  const names = (await readdir(folder)).filter((name) => temporaryName.test(name));
   for (const name of names) {
     const file = path.join(folder, name);
     const written = await stat(file).catch(() => undefined);

@@ -1,13 +1,13 @@
 export interface BatchLimits<Item> {
-  /** Items of a batch at most. */
+  /** The most items of a batch. */
   size?: number | undefined;
-  /** The length of a batch's items at most, unless one alone is longer. */
+  /** The most total length of a batch, unless a single item is longer. */
   length?: { of: (item: Item) => number; most: number };
   /** Only items of the same kind share a batch. */
   kindOf?: (item: Item) => unknown;
 }
 
-/** Items in order, some at a time; no batch is empty. */
+/** Splits items into batches, in order; no batch is empty. */
 export function* inBatches<Item>(
   items: Iterable<Item>,
   { size = Number.POSITIVE_INFINITY, length, kindOf = () => undefined }: BatchLimits<Item>,

@@ -1,8 +1,8 @@
 import { settleAll } from './settle-all.ts';
 
 /**
- * Does some work for each item, for `most` of them at a time. After a failure the other items are still worked on, until
- * there are `most` failures. Rejects only when no work is under way any more.
+ * Does some work for each item, for `most` of them at a time. The other items are still worked on after a failure, but
+ * not after `most` of them. Rejects only once no work is under way.
  */
 export async function forEachConcurrently<Item>(
   items: Iterable<Item>,

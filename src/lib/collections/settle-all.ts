@@ -1,4 +1,4 @@
-/** As `Promise.all`, but rejects only when none of them is under way any more. */
+/** Like `Promise.all`, but rejects only once all promises have settled. */
 export async function settleAll<Result>(all: readonly Promise<Result>[]): Promise<Result[]> {
   await Promise.allSettled(all);
   return await Promise.all(all);

@@ -1,4 +1,4 @@
-/** Gives the values of an iteration until the signal is aborted, and then ends without waiting for the next one. */
+/** Yields the values of an iteration until the signal is aborted, and then ends without waiting for the next one. */
 export async function* untilAborted<Value>(
   values: AsyncIterable<Value>,
   signal: AbortSignal | undefined,
@@ -13,12 +13,12 @@ export async function* untilAborted<Value>(
       yield next.value;
     }
   } finally {
-    // This would wait for the value that is still to come.
+    // Of an abandoned iteration, this would wait for the next value.
     if (!isAbandoned) await iterator.return?.();
   }
 }
 
-/** What the promise resolves to; undefined as soon as the signal is aborted. */
+/** Resolves as the promise does, or to undefined as soon as the signal is aborted. */
 export async function unlessAborted<Value>(
   promise: Promise<Value>,
   signal: AbortSignal | undefined,

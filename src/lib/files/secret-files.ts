@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * A secret without spaces around it: the variable `name`, or the content of the file that `NAME_FILE` names. Adds a line
- * to `mistakes` if both are set or the file cannot be used.
+ * Reads a secret from the variable `name`, or from the file that `NAME_FILE` names, without the spaces around it. Adds a
+ * line to `mistakes` if both are set or the file cannot be used.
  */
 export function readSecret(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): string | undefined {
   const variable = `${name}_FILE`;
@@ -14,7 +14,7 @@ export function readSecret(env: NodeJS.ProcessEnv, name: string, mistakes: strin
   return secret;
 }
 
-/** The content of the file that a variable names, without its final line break; adds a line to `mistakes` instead. */
+/** Reads a file that a variable names, without its final line break; adds a line to `mistakes` if it cannot be used. */
 export function readSecretFile(variable: string, file: string, mistakes: string[]): string | undefined {
   try {
     const secret = readFileSync(file, 'utf8').replace(/\r?\n$/, '');

@@ -5,13 +5,13 @@ export class WriteError extends Error {
   override readonly name = 'WriteError';
 }
 
-/** A file that text is written to. Both calls throw WriteErrors. */
+/** A file that text is written to. Both of its functions throw WriteErrors. */
 export type TextFile = ReturnType<typeof createTextFile>;
 
 /** Characters collected before they are written. */
 const blockLength = 64 * 1024;
 
-/** Does what writes to a file. `remedy` ends the message of its error: what to do if the file cannot be written. */
+/** Runs `work`, which writes to a file. Its errors become WriteErrors, whose messages end with the `remedy`. */
 export function attemptWrite<Result>(path: string, remedy: string, work: () => Result): Result {
   try {
     return work();
@@ -33,13 +33,13 @@ export function attemptWrite<Result>(path: string, remedy: string, work: () => R
 export function createTextFile(path: string, remedy: string) {
   const attempt = <Result>(work: () => Result): Result => attemptWrite(path, remedy, work);
   let file: number | undefined = attempt(() => openSync(path, 'a', 0o600));
-  // A pipe or a device can neither be emptied nor be brought to a disk.
+  // A pipe or a device can be neither truncated nor synced.
   const isFile = fstatSync(file).isFile();
-  let isOurs = false;
+  let isEmptied = false;
   let text = '';
   const empty = (): void => {
     if (file !== undefined && isFile) ftruncateSync(file);
-    isOurs = true;
+    isEmptied = true;
   };
   const flush = (): void => {
     const block = text;
@@ -48,7 +48,7 @@ export function createTextFile(path: string, remedy: string) {
   };
   return {
     write: (more: string): void => {
-      if (!isOurs) attempt(empty);
+      if (!isEmptied) attempt(empty);
       text += more;
       if (text.length >= blockLength) attempt(flush);
     },

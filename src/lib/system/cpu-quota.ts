@@ -37,7 +37,7 @@ function readV2(folder: string): number {
   return toCpus(quota, period);
 }
 
-/** A quota of -1 is none. */
+/** `cpu.cfs_quota_us` and `cpu.cfs_period_us`; a quota of -1 is none. */
 function readV1(folder: string): number {
   const read = (file: string): number => Number(readText(join(folder, file)) || Number.NaN);
   return toCpus(read('cpu.cfs_quota_us'), read('cpu.cfs_period_us'));

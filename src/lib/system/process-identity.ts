@@ -12,13 +12,13 @@ export interface ProcessIdentity {
   started: string;
 }
 
-/** This process. */
+/** The identity of this process. */
 export function thisProcess(): ProcessIdentity {
   return {
     host: hostname(),
     pid: process.pid,
-    boot: quietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
-    namespace: quietly(() => readlinkSync('/proc/self/ns/pid')),
+    boot: readOrEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()),
+    namespace: readOrEmpty(() => readlinkSync('/proc/self/ns/pid')),
     started: startOf(process.pid),
   };
 }
@@ -34,19 +34,19 @@ export function hasEnded({ host, pid, boot, namespace, started }: ProcessIdentit
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return true;
   }
-  // Of a process that is hidden from this user (hidepid of /proc, ProtectProc of systemd), nothing is known.
+  // Nothing is known of a process that is hidden from this user (hidepid of /proc, ProtectProc of systemd).
   const start = startOf(pid);
   return started !== '' && start !== '' && start !== started;
 }
 
-/** '' for a process that does not exist or is hidden, 'ended' for a zombie. */
+/** When a process started: '' if it does not exist or is hidden, 'ended' if it is a zombie. */
 function startOf(pid: number): string {
-  const stat = quietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  const stat = readOrEmpty(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return state === 'Z' ? 'ended' : (fields[18] ?? '');
 }
 
-function quietly(read: () => string): string {
+function readOrEmpty(read: () => string): string {
   try {
     return read();
   } catch {

@@ -3,7 +3,7 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Makes text from outside safe to print: control, format and separator characters become `\u{…}` escapes. */
 export function printable(text: string): string {
-  // Most text is printable ASCII, and needs no more than a look.
+  // Faster for printable ASCII, as most text is.
   if (/^[ -~]*$/.test(text)) return text;
   return text.replaceAll(unprintable, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`);
 }

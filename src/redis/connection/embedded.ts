@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { makeFolder } from '../../lib/files/make-directory.ts';
+import { makeFolder } from '../../lib/files/make-folder.ts';
 import { attemptWrite } from '../../lib/files/text-file.ts';
 import type { Log } from '../../log.ts';
 import { infoField } from './client.ts';

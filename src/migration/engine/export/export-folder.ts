@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../../../lib/files/make-directory.ts';
+import { makeFolder } from '../../../lib/files/make-folder.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../../lib/system/process-identity.ts';
 import {

@@ -12,7 +12,7 @@ export function makeFolder(folder: string, mode = 0o777): void {
   try {
     mkdirSync(folder, { mode });
   } catch (error) {
-    // Unless another process has just created it.
+    // Another process may have just created it.
     if (!exists()) throw error;
   }
 }
