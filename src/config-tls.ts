@@ -9,8 +9,8 @@ const contents = {
 };
 
 /**
- * What is wrong with the files that the environment names for an encrypted connection to Redis, in messages that name the
- * variables. `files` has the content of those that can be read; others have been reported.
+ * What is wrong with the files that the environment names for an encrypted connection to Redis, in messages that name
+ * the variables. `files` has the content of those that can be read; the others have been reported already.
  */
 export function findTlsMistakes(
   env: NodeJS.ProcessEnv,

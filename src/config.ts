@@ -54,7 +54,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     mistakes.push(`${name} must be ${expected}, not "${shown}"`);
     return fallback;
   };
-  /** A text, or a file by `NAME_FILE`, whose mistakes are found below, by messages that do not contain it. */
+  /** A secret has no format here, since the message of a mistake would show it: it is checked further down. */
   const takeSecret = (name: string): string | undefined => readSecret(env, name, mistakes);
   const takeFile = (name: string): string | undefined => {
     const file = formats.textOf(env, name);
@@ -71,7 +71,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     adminToken: takeSecret('ADMIN_TOKEN'),
     /** Undefined: the bridge runs a Redis of its own under `dataDir`. */
     redisUrl: takeSecret('REDIS_URL'),
-    /** Certificates and key in PEM, and a password: what only files may contain. */
+    /** Certificates and key in PEM, and a password, which are read from files only. */
     redisSecrets: {
       tls: {
         ca: takeFile('REDIS_CA_FILE'),
@@ -81,7 +81,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
       password: takeFile('REDIS_PASSWORD_FILE'),
     },
     allowEviction: take('ALLOW_EVICTION', false, formats.flag),
-    /** How many replicas must have a write before it is answered. */
+    /** How many replicas must have a write before its request is answered. */
     writeReplicas: take('WRITE_REPLICAS', 0, formats.wholeNumber(0, 100, 'replicas')),
     dataDir: take('DATA_DIR', './data', formats.anyText),
     keyPrefix: take('KEY_PREFIX', defaultKeyPrefix, formats.keyPrefix),
@@ -90,7 +90,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     /** Without a trailing slash. Undefined: the address of the server. */
     publicBaseUrl: take('PUBLIC_BASE_URL', undefined, formats.baseUrl),
     mediaUrl: take('MEDIA_URL', undefined, formats.anyText),
-    /** For a media store in a bucket. Without a key, the AWS SDK's own sources apply: profiles, roles, instance metadata. */
+    /** For a media store in a bucket. Without a key, the AWS SDK's own sources apply, such as profiles and roles. */
     aws: {
       accessKeyId: takeSecret('AWS_ACCESS_KEY_ID'),
       secretAccessKey: takeSecret('AWS_SECRET_ACCESS_KEY'),
@@ -103,7 +103,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     rateLimit: take('RATE_LIMIT', undefined, formats.rateLimit),
     /** Failed authentications per client address. */
     authFailureLimit: take('AUTH_FAILURE_LIMIT', { requests: 600, seconds: 60 }, formats.failureLimit),
-    /** Whose X-Forwarded-For is trusted: a number of proxies in front of the service, or their addresses and subnets. */
+    /** Whose X-Forwarded-For is trusted: a number of proxies in front, or their addresses and subnets. */
     trustProxy: take('TRUST_PROXY', 0, formats.trustedProxies),
     /** The largest JSON body of a denylist operation, in bytes. */
     maxListBytes: take(
@@ -119,9 +119,9 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     legacyBaseUrl: take('LEGACY_BASE_URL', undefined, formats.baseUrl),
     /** How long the legacy service may take to respond, in ms. */
     legacyTimeout: take('LEGACY_TIMEOUT', 10, formats.wholeNumber(1, 300, 'seconds')) * 1000,
-    /** Encrypts the stored credentials of waiting replays. */
+    /** Encrypts the stored credentials of changes that wait for their replay. */
     replaySecret: takeSecret('REPLAY_SECRET'),
-    /** The secret before it, which decrypts what was encrypted with it. */
+    /** The previous secret, which decrypts what was encrypted with it. */
     replaySecretPrevious: takeSecret('REPLAY_SECRET_PREVIOUS'),
     /** How many changes of an organization may wait for their replay before further ones are refused. */
     replayMax: take('REPLAY_MAX', 1_000_000, formats.wholeNumber(1000, 100_000_000)),
@@ -130,7 +130,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   };
 
   const { adminToken, adminHost, port, redisUrl, replaySecret } = config;
-  // A file that cannot be read has been reported.
+  // A token file that cannot be read has been reported already.
   const lacksToken = adminToken === undefined && formats.textOf(env, 'ADMIN_TOKEN_FILE') === undefined;
   if (lacksToken && !isLoopback(adminHost)) {
     mistakes.push(`ADMIN_TOKEN must be set if ADMIN_HOST (${adminHost}) is not a loopback address`);

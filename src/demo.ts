@@ -39,7 +39,7 @@ export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: s
   return keys;
 }
 
-/** Undefined where the file is absent, or empty as after a power failure. */
+/** Undefined if the file is missing or unreadable, such as empty after a power failure. */
 async function readKeys(file: string): Promise<DemoKeys | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as DemoKeys;

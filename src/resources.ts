@@ -27,7 +27,7 @@ async function openResources(config: Config, log: Log, releasers: Releasers) {
 }
 
 /**
- * Opens what every process of the bridge needs, and starts it with that. If a step fails, everything opened before is
+ * Opens what every process of the bridge needs, and calls `start` with it. If a step fails, everything opened before is
  * closed again; the error is one line that says what to do. `close` closes everything in reverse order of opening.
  */
 export async function withResources<Started>(

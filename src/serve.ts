@@ -18,9 +18,9 @@ import { serverUrl } from './lib/hosts.ts';
 import { createPictures } from './media/lifecycle.ts';
 import type { Resources } from './resources.ts';
 
-/** What measures the requests that this process serves. */
 type Counters = ReturnType<typeof startCounters>;
 
+/** Starts what measures the requests that this process serves. */
 export function startCounters(resources: Resources) {
   const { config, log, releasers, store, arePicturesAvailable, deprecation } = resources;
   const ledger = createLedger(store, config.keyPrefix, { log });

@@ -14,7 +14,7 @@ const drainTimeout = 7600;
  * lets every worker answer its pending requests and exit.
  */
 export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainDelay: number, log: Log) {
-  /** From when all have started until they are to stop. */
+  /** Whether all workers have started and are not to stop: those that exit are then replaced. */
   let isRunning = false;
   let delay = 0;
 

@@ -84,7 +84,7 @@ export const contractText: string = readFileSync(new URL('../../openapi.yaml', i
 
 let parsed: ContractDocument | undefined;
 
-/** openapi.yaml, the single source of the HTTP contract. It is parsed when first needed: most commands never need it. */
+/** openapi.yaml, the single source of the HTTP contract. It is parsed when first needed: most commands do without. */
 export function contractDocument(): ContractDocument {
   parsed ??= parse(contractText) as ContractDocument;
   return parsed;

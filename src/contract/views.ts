@@ -12,7 +12,7 @@ export function toGetView(profile: Profile, fileUrl: FileUrl): ProfileView {
     const reference = decodeReference(avatar);
     view.avatar = avatarUrl === undefined ? reference : { url: avatarUrl, ...reference };
   }
-  // "only if the user has linked an EVM wallet and the address is verified" (contract 2.1): an unverified one is never read.
+  // "only if the user has linked an EVM wallet and the address is verified" (contract 2.1): no other is ever read.
   if (wallet !== undefined) view.evmLinkedWalletAddress = wallet;
   return view;
 }

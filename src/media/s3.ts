@@ -23,9 +23,9 @@ const operationTimeout = 2500;
 const connectionTimeout = 1000;
 
 /**
- * A bucket of any S3-compatible service, addressed by path. Without an access key the SDK's default sources apply, such
- * as roles and profiles. Rejects with one line and the remedy if a test object cannot be written and removed: the access
- * key needs no permissions beyond those for pictures (get, put, delete), so nothing else is asked of the bucket.
+ * Opens a bucket of any S3-compatible service, addressed by path. Without an access key the SDK's default sources apply,
+ * such as roles and profiles. Rejects with one line and the remedy if a test object cannot be written and removed;
+ * nothing else is checked, since the access key needs permissions for pictures only (get, put, delete).
  */
 export async function openBucket(
   address: BucketAddress,

@@ -22,7 +22,7 @@ export function createDenylistHandlers(store: RedisClient) {
     banUsernames: async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
       const outcome = await ban(contextOf(session), replacements);
       if (outcome.kind === 'busy') return busy(partlyMade);
-      // "The request may succeed in part; the response then lists the usernames that could not be added." (contract 4.3.5)
+      // "The request may succeed in part; the response then lists the usernames that could not be added." (4.3.5)
       const { failures } = outcome;
       if (failures.length === 0) return { kind: 'no-content' };
       const usernamesNotAdded = failures.map(({ username }) => username);
@@ -40,7 +40,7 @@ export function createDenylistHandlers(store: RedisClient) {
       switch (outcome.kind) {
         case 'overwritten':
           return { kind: 'no-content' };
-        // "If any of its names is in use, nothing changes, and the response lists those names." (contract 4.5.2)
+        // "If any of its names is in use, nothing changes, and the response lists those names." (4.5.2)
         case 'in-use':
           return new ProblemError(
             'usernames-in-use',

@@ -57,8 +57,8 @@ function limiterOptions(storeClient: RedisClient, { requests, seconds }: RateLim
 }
 
 /**
- * Makes a function that counts one for a key, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say how
- * much of the limit is left. It throws a 429 `rate-limited` with this detail above the limit.
+ * Makes a function that counts one for a key, and sets the fields of draft-ietf-httpapi-ratelimit-headers, which say
+ * how much of the limit is left. Above the limit, it throws a 429 `rate-limited` with this detail.
  */
 function countWith(limiter: RateLimiterAbstract, name: string, limit: RateLimit, detail: string) {
   return async (response: Response, key: string): Promise<void> => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Reads a secret from the variable `name`, or from the file that `NAME_FILE` names, without the spaces around it. Adds a
- * line to `mistakes` if both are set or the file cannot be used.
+ * Reads a secret from the variable `name`, or from the file that `NAME_FILE` names, without the spaces around it. Adds
+ * a line to `mistakes` if both are set or the file cannot be used.
  */
 export function readSecret(env: NodeJS.ProcessEnv, name: string, mistakes: string[]): string | undefined {
   const variable = `${name}_FILE`;
