@@ -64,7 +64,7 @@ export function oneOf(all: readonly string[], current: string): Record<string, n
 
 export interface MetricsOptions {
   policy: () => DeprecationPolicy;
-  /** Of the ledger. */
+  /** How far the ledger in Redis lags behind. */
   lagSeconds: () => number;
   /** Resolves when Redis has answered; rejects if it is unavailable. */
   ping: () => Promise<unknown>;
@@ -127,7 +127,10 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
     buckets: durationBuckets,
     registers,
   });
-  /** By operation and organization, since the counter was last read: incrementing it takes a microsecond, which each call would pay. */
+  /**
+   * Calls by operation and organization since the counter was last read. Incrementing the counter itself would cost each
+   * call a microsecond.
+   */
   const counted = new Map<string, Map<string, number>>();
   const requests = new Counter({
     name: 'profile_bridge_deprecated_requests_total',

@@ -4,16 +4,16 @@ import { setTimeout } from 'node:timers/promises';
 import { AggregatorRegistry, Gauge, Registry } from 'prom-client';
 import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 
-/** All metrics of a process, as prom-client gives them. */
+/** The values of all metrics of a process. */
 type Snapshot = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** What a worker is sent. It answers with a snapshot; there are no other messages between the processes. */
+/** Sent to a worker, which answers with a snapshot. There are no other messages between the processes. */
 const question = 'metrics';
 
 /** How long workers are waited for, in ms: longer than their PING to Redis may take. */
 const timeoutMs = 2000;
 
-/** Every process has it, so that an alert can rely on it. */
+/** Adds the gauge of silent workers. Every process has it, so that an alert can rely on it. */
 export function silentWorkersGauge(registry: Registry): Gauge {
   return new Gauge({
     name: 'profile_bridge_silent_workers',
@@ -22,11 +22,11 @@ export function silentWorkersGauge(registry: Registry): Gauge {
   });
 }
 
-/** Makes this worker answer the questions of its parent's `workersMetrics`. */
+/** Makes this worker send its metrics whenever the `workersMetrics` of its parent asks for them. */
 export function answerWithMetrics(registry: Registry): void {
   process.on('message', (message) => {
     if (message !== question) return;
-    // It need not be sent if the parent has gone; without a callback, that would be an uncaught error.
+    // The callback ignores that the parent has gone, which would otherwise be an uncaught error.
     void registry
       .getMetricsAsJSON()
       .then((metrics) => process.send?.(metrics, undefined, undefined, () => {}));
@@ -39,14 +39,14 @@ export function answerWithMetrics(registry: Registry): void {
  * so that a count never falls; of one that does not answer, only its last known counts are shown.
  */
 export function workersMetrics() {
-  /** One that is still starting has nothing to tell. */
+  /** The workers to ask: those that are still starting have no metrics yet. */
   const listening = new Set<Worker>();
   cluster.on('listening', (worker) => listening.add(worker));
   cluster.on('exit', (worker) => listening.delete(worker));
   const latest = new Map<Worker, Snapshot>();
   /** Workers that have not answered yet. They are not asked again, so that their messages do not pile up. */
   const asked = new Map<Worker, Promise<void>>();
-  let ofExited: Promise<Snapshot> = Promise.resolve([]);
+  let exitedCounts: Promise<Snapshot> = Promise.resolve([]);
   const own = new Registry();
   const silentWorkers = silentWorkersGauge(own);
 
@@ -66,14 +66,14 @@ export function workersMetrics() {
       for (const [worker, metrics] of latest) {
         if (worker.isDead()) {
           latest.delete(worker);
-          ofExited = ofExited.then((before) =>
+          exitedCounts = exitedCounts.then((before) =>
             AggregatorRegistry.aggregate([before, countsOf(metrics)]).getMetricsAsJSON(),
           );
         } else shown.push(asked.has(worker) ? countsOf(metrics) : metrics);
       }
       return await AggregatorRegistry.aggregate([
         ...shown,
-        await ofExited,
+        await exitedCounts,
         await own.getMetricsAsJSON(),
       ]).metrics();
     },
@@ -96,8 +96,8 @@ async function answerOf(worker: Worker): Promise<Snapshot | undefined> {
   }
 }
 
-/** Counters and histograms: what stays true when their process no longer answers. */
+/** The counters and histograms: they stay true when their process no longer answers. */
 function countsOf(metrics: Snapshot): Snapshot {
-  // Typed as a numeric enum, but a word.
+  // prom-client types it as a numeric enum, but it is a string.
   return metrics.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
 }

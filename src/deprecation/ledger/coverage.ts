@@ -5,12 +5,12 @@ import type { Interval } from '../../lib/iso8601.ts';
 
 /** How often instances write what they have counted, in ms. */
 export const defaultFlushMs = 3000;
-/** An instance that has not written for so long is considered dead, in ms. */
+/** How long an instance may not have written before it is considered dead, in ms. */
 export const silenceMs = 10_000;
 
 /**
  * When an instance was counting on one day (ms): every call it answered in this time is in the ledger. `open`: it was
- * running when it wrote this; `on`: it continued into the next day; `closed`: it was shut down in order.
+ * still running when it wrote this; `on`: it was running into the next day; `closed`: it was shut down in order.
  */
 export interface Alive extends Interval {
   instance: string;
@@ -36,7 +36,7 @@ export async function writeCoverage(
   { instance, start, since, until, closed }: CoverageEntry,
 ): Promise<void> {
   const lastDay = dayOf(until);
-  // The clock was ahead and has been set back: nobody has counted yet on the days to come.
+  // If the clock was ahead and has been set back, nobody has counted yet on the days to come.
   for (let day = dayOf(since); day > lastDay; day -= 1) {
     await store.hdel(coverageKey(prefix, dayName(day)), instance);
   }
@@ -72,8 +72,8 @@ export async function readCoverage(
 }
 
 /**
- * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which no
- * instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap.
+ * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which
+ * no instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap.
  */
 export function findGaps(alive: readonly Alive[], range: Interval, now: number): Interval[] {
   const end = Math.min(range.end, now);

@@ -17,7 +17,7 @@ export const activeOrganizationsKey = (prefix: string): string => `${prefix}depr
 /** The instances that were counting on a UTC day; all days are in one slot, so that one pipeline reads them. */
 export const coverageKey = (prefix: string, day: string): string => `${prefix}deprecation:{coverage}:${day}`;
 
-/** In place of an organization's base, for calls that named none or an unknown one. No organization has it. */
+/** Stands for an organization's base, for calls that named none or an unknown one. No organization has it. */
 export const unknownOrganizationBase = (prefix: string): string => `${prefix}deprecation:{unknown}:`;
 
 /** The counts of one organization on one UTC day (YYYY-MM-DD). */
@@ -29,5 +29,5 @@ export const usedKeysKey = (base: string): string => `${base}use:keys`;
 /** The number of an instance's last batch for the organization. */
 export const lastBatchKey = (base: string, instance: string): string => `${base}use:flush:${instance}`;
 
-/** Of one API key: label, first and last use per operation, user agents. */
+/** What is known of one API key: its label, first and last use per operation, user agents. */
 export const usedKeyKey = (base: string, keyId: string): string => `${base}use:key:${keyId}`;

@@ -32,7 +32,7 @@ const concurrent = 4;
 const keysAtOnce = 100;
 const daysAtOnce = 8;
 
-/** Reads all keys that the ledger knows, of one organization or of all, with the counts of their calls on these days. */
+/** Reads all keys that the ledger knows, of one organization or of all, with their calls on these days. */
 export async function readLedger(
   store: RedisClient,
   prefix: string,
@@ -77,7 +77,7 @@ async function readKey(store: RedisClient, base: string, keyId: string) {
   return { keyId, client: fields['c'], uses, agents };
 }
 
-/** A count, or a time in ms; undefined also for what no script has written. */
+/** A count, or a time in ms; undefined for a text that no script has written. */
 function numberIn(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
@@ -94,7 +94,7 @@ async function readSeries(
     const key = dayKey(base, dayName(firstDay + index));
     let cursor = '0';
     do {
-      // A write of its own for each of them would take most of the time.
+      // Writing each command to the socket by itself would take most of the time.
       gather();
       const [next, fields] = await store.hscan(key, cursor, 'COUNT', 2000);
       cursor = next;

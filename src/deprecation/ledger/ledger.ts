@@ -26,13 +26,13 @@ export interface LedgerOptions {
   closeMs?: number;
 }
 
-/** By their numbers, in order. */
+/** Batches by their numbers, in order. */
 type Batches = Map<number, Batch>;
 
 /** Counts taken from the tally that are not completely in Redis yet. */
 interface Outbox extends Counted {
   until: number;
-  /** By the organization's base, those left. Cut once, so that a batch sent again is the same batch. */
+  /** The batches left, by the organization's base. Cut once, so that a batch sent again is the same batch. */
   batches?: Map<string, Batches>;
 }
 
@@ -88,7 +88,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
         number,
         (ledgerDays * dayMs) / 1000,
         tallyLimits.agents,
-        // Only now, so that requests are served between the texts of two batches.
+        // Made one at a time, so that requests are served in between.
         batchText(batch),
       );
       batches.delete(number);
@@ -144,7 +144,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
       hasTrouble = true;
     }
   };
-  // At once, so that an instance that dies before its first interval ends is known to have run.
+  // The first write is at once, so that an instance that dies within its first interval is known to have run.
   let writing = attempt(false);
   const flush = (closed = false): Promise<void> => (writing = writing.then(() => attempt(closed)));
   const stopFlushing = repeat(() => flush(), flushMs);

@@ -5,7 +5,7 @@ import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 export interface Call {
   /** As the call's header claims; undefined if there is none. */
   organizationId?: string | undefined;
-  /** Public id of the key, only if the call was authenticated: this proves that the organization exists. */
+  /** The key's public id if the call was authenticated, which proves that the organization exists. */
   keyId?: string | undefined;
   /** Whether it was refused before its key was checked. */
   isUnchecked?: boolean;
@@ -15,11 +15,11 @@ export interface Call {
   userAgent?: string | undefined;
 }
 
-/** In place of the key of calls that were not authenticated. */
+/** Stands for the key of calls that were not authenticated. */
 export const unattributedKey = '-';
-/** In place of the key of calls that were answered with 410 before it was checked. */
+/** Stands for the key of calls that were answered with 410 before it was checked. */
 export const uncheckedKey = '!';
-/** In place of the keys beyond the limit of one flush interval. */
+/** Stands for the keys beyond the limit of one flush interval. */
 export const moreKeys = '~';
 
 /** Whether a call with this key id is known to come from a client. */

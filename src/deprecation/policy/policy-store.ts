@@ -10,7 +10,7 @@ import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored
 
 const storePolicy = script<[expected: string, wanted: string], string | null>('deprecation/store_policy');
 
-/** The policy in force, with what every request needs of it: computed once per policy. */
+/** The policy in force, and what every request needs of it, computed once per policy. */
 export type PolicyInForce = ReturnType<typeof inForce>;
 
 function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
@@ -18,7 +18,7 @@ function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
     policy,
     /** The headers of every response for it: a name, its value, the next name … */
     headers: deprecationHeaders(policy, baseUrl).flat(),
-    /** Until then, in ms, it refuses no request. */
+    /** Until when (ms) it refuses no request. */
     servesAllUntil: servesAllUntil(policy),
   };
 }
@@ -31,7 +31,7 @@ interface WatchOptions {
   log: Log;
 }
 
-/** What is wrong if something else is stored in place of a policy, and the remedy. */
+/** The message, with the remedy, if what is stored is not a policy. */
 export const invalidPolicy =
   'the stored deprecation policy is invalid (profile-bridge admin deprecation clear removes it)';
 
@@ -71,7 +71,7 @@ export async function watchPolicy(
     }
   };
   const watch = {
-    /** The last known policy. It is replaced when another comes into force. */
+    /** The last known policy; replaced whenever another comes into force. */
     current: inForce(layerPolicy(...defaults), baseUrl),
     /** Reads it now. Keeps the last known policy while Redis is unavailable; never throws. */
     refresh,
@@ -114,7 +114,7 @@ export async function changePolicy(
     const { layer } = edited;
     const wanted = toStored({ version: version + 1, changedAt: now, layer });
     const held = await storePolicy(store, key, text ?? '', wanted);
-    // The wanted one: the reply to this very change was lost, and the client has sent it again.
+    // It is the wanted text if the reply to this very change was lost, and the client has sent it again.
     if (held === text || held === wanted) {
       return { kind: 'changed', before, policy: layerPolicy(...defaults, layer), version: version + 1 };
     }

@@ -14,15 +14,15 @@ export interface DeprecationPolicy {
   sunsetAt?: number;
   successorUrl?: string;
   documentationUrl?: string;
-  /** Where `rel="sunset"` points; the deprecation document when absent. */
+  /** Where `rel="sunset"` points; if absent, to the deprecation document. */
   sunsetUrl?: string;
   afterSunset: 'serve' | 'gone';
-  /** By their start. */
+  /** Sorted by their start. */
   brownouts: Interval[];
   exemptions: Exemption[];
 }
 
-/** Whom brownouts and the sunset spare: an organization, or a key by its public id. */
+/** Who is exempt from brownouts and the sunset: an organization, or a key by its public id. */
 export type Exempt = { organizationId: string } | { keyId: string };
 export type Exemption = Exempt & { until: number };
 
@@ -137,7 +137,7 @@ export function verdictAt(policy: DeprecationPolicy, now: number): CallVerdict {
 
 /**
  * The exemptions at `now` (ms) that may apply to a call which claims an organization: that one's, and those of keys. If
- * there are none, it does not take authentication to refuse the call.
+ * there are none, the call can be refused without authentication.
  */
 export function exemptionsFor(
   { exemptions }: DeprecationPolicy,

@@ -9,7 +9,7 @@ export interface OperatorPolicy {
   layer: PolicyLayer;
 }
 
-/** The same as Redis holds it: with a list of exemptions of each kind. */
+/** The form that is stored in Redis, with a list of exemptions of each kind. */
 interface StoredPolicy extends OperatorPolicy {
   layer: Omit<PolicyLayer, 'exemptions'> & { exemptOrganizations?: Exemption[]; exemptKeys?: Exemption[] };
 }
@@ -44,7 +44,7 @@ const isStored = new Ajv2020({
   },
 });
 
-/** What holds before the operator has set anything. */
+/** The policy of an operator who has set nothing. */
 export const emptyPolicy: OperatorPolicy = { version: 0, changedAt: 0, layer: {} };
 
 /** Reads the JSON that Redis holds (null: never set); undefined for anything that is not a policy. */

@@ -1,7 +1,7 @@
 /**
- * A row as a line of CSV (RFC 4180: CRLF, quotes where needed). A text that a spreadsheet would take for a formula, because it
- * begins with = + - @ or a control character, gets an apostrophe in front; so does what follows a `;` or a tab in it,
- * since many spreadsheets separate cells there. Numbers stay numbers; null is an empty cell.
+ * A row as a line of CSV (RFC 4180: CRLF, quotes where needed). A text that a spreadsheet would take for a formula,
+ * because it begins with = + - @ or a control character, gets an apostrophe in front; so does what follows a `;` or a
+ * tab in it, since many spreadsheets separate cells there. Numbers stay numbers; null is an empty cell.
  */
 export function csvLine(row: readonly (string | number | null)[]): string {
   return `${row.map(cell).join(',')}\r\n`;

@@ -41,7 +41,7 @@ const maxListed = 20;
 
 type GroupTotals = ReturnType<typeof emptyTotals>;
 
-/** Of a row about these days, or about one day. */
+/** The totals of a row before any call is added: about these days, or about one day. */
 function emptyTotals(names: Names, days: number, day: number | undefined) {
   return {
     names: day === undefined ? names : { day: dayName(day), ...names },

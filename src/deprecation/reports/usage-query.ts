@@ -14,7 +14,7 @@ export interface UsageQuery {
   groupBy: readonly Group[];
 }
 
-/** As `/usage` and `admin usage` take them. */
+/** The fields of a query, as `/usage` and `admin usage` get them. */
 type QueryFields = Partial<Record<'from' | 'to' | 'organization' | 'group', string | undefined>>;
 
 export type ReadQuery<Query> = { kind: 'ok'; query: Query } | { kind: 'invalid'; reasons: string[] };
