@@ -13,7 +13,7 @@ const cookieName = 'pb_admin';
 export function guard(sessions: Sessions): RequestHandler {
   return async (request, response, next) => {
     const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
-    const secondsLeft = sessionOf(request, sessions);
+    const secondsLeft = secondsLeftOf(request, sessions);
     response.locals['signedIn'] = secondsLeft !== undefined;
     if (bearer !== undefined) {
       const check = await sessions.checkToken(bearer, request.socket.remoteAddress);
@@ -30,14 +30,15 @@ export function guard(sessions: Sessions): RequestHandler {
   };
 }
 
-/** Seconds left of the request's session; undefined without a valid one. */
-export function sessionOf(request: Request, sessions: Sessions): number | undefined {
+/** The seconds left of a request's session; undefined without a valid session. */
+export function secondsLeftOf(request: Request, sessions: Sessions): number | undefined {
   const cookies = (request.headers.cookie ?? '').matchAll(/(?:^|;) *pb_admin=([^;]*)/g);
   return Array.from(cookies, ([, value = '']) => sessions.secondsLeft(value)).find(
     (left) => left !== undefined,
   );
 }
 
+/** Sets the cookie of a new session. */
 export function startSession(request: Request, response: Response, sessions: Sessions): void {
   response.cookie(cookieName, sessions.issue(), { ...cookieOptions(request), maxAge: sessionSeconds * 1000 });
 }
@@ -73,7 +74,7 @@ function sendUnauthorized(response: Response, detail: string, invalid: boolean):
   });
 }
 
-/** Browsers do not send a SameSite=Strict cookie when a link from another site is followed, but do on a reload. */
+/** Lets the browser reload the page: it sends no SameSite=Strict cookie when a link from another site is followed. */
 function reloadFromHere(request: Request, response: Response): void {
   const page = html`<!doctype html>
     <meta http-equiv="refresh" content="0; url=${ownPath(request.originalUrl)}" />

@@ -19,7 +19,7 @@ export function sendProblem(response: Response, { headers = {}, ...problem }: Ad
   response.send(JSON.stringify({ type: 'about:blank', ...problem }));
 }
 
-/** The problem for an error of a request to `path`; an unexpected error is logged. */
+/** The problem for an error while a request to `path` was served; an unexpected error is logged. */
 export function explainError(error: unknown, path: string, log: Log): AdminProblem {
   if (isStoreUnavailable(error)) {
     return {

@@ -1,9 +1,9 @@
-/** For how long after it was read a result is shared by all requests for it, in ms. */
+/** How long a result is shared by all requests for it after it was read, in ms. */
 const sharedMs = 5000;
 
 interface Reading<Answer> {
   answer: Promise<Answer>;
-  /** Undefined while it is under way. */
+  /** Undefined while the read is under way. */
   answeredAt?: number;
 }
 
@@ -20,7 +20,7 @@ export function shareReads<Question, Answer>(
   return async (question) => {
     const at = now();
     for (const [old, { answeredAt = at }] of readings) {
-      // Its age is negative if the clock was set back.
+      // The age is negative if the clock was set back.
       if (Math.abs(at - answeredAt) >= sharedMs) readings.delete(old);
     }
     const id = idOf(question);

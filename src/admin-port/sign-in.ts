@@ -1,7 +1,7 @@
 import express, { Router } from 'express';
 import { html } from '../lib/html.ts';
 import { renderShell } from './dashboard/shell.ts';
-import { endSession, ownPath, sessionOf, startSession } from './guard.ts';
+import { endSession, ownPath, secondsLeftOf, startSession } from './guard.ts';
 import type { Sessions } from './sessions.ts';
 
 /** The sign-in form at `/login`, and `/logout`. */
@@ -9,7 +9,7 @@ export function signIn(sessions: Sessions): Router {
   const router = Router();
   router.get('/login', (request, response) => {
     const to = ownPath(new URL(request.originalUrl, 'http://x').searchParams.get('to'));
-    if (sessionOf(request, sessions) !== undefined) response.redirect(303, to);
+    if (secondsLeftOf(request, sessions) !== undefined) response.redirect(303, to);
     else response.send(renderForm(to));
   });
   router.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), async (request, response) => {
@@ -23,7 +23,9 @@ export function signIn(sessions: Sessions): Router {
       response.status(401).send(renderForm(ownPath(to), 'Wrong token. Please check it and try again.'));
     } else {
       response.setHeader('Retry-After', String(check.retryAfter));
-      response.status(429).send(renderForm(ownPath(to), 'Too many wrong tokens. Please check it first.'));
+      response
+        .status(429)
+        .send(renderForm(ownPath(to), 'Too many wrong tokens. Please check the token first.'));
     }
   });
   router.post('/logout', (request, response) => {

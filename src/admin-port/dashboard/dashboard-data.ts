@@ -48,11 +48,11 @@ export async function readDashboardData(
   const { calling = [], quiet = [], unattributed = [] } = Object.fromEntries(groupBy(latestFirst, kindOf));
   return {
     now,
-    /** That of all calls together. */
+    /** The trend of all calls together. */
     trend,
     days,
     operations,
-    /** By the groups of the query. */
+    /** The report by the groups of the query. */
     breakdown,
     /** The clients that called in the last `quietDays` days, and those that did not; the latest call first. */
     calling,

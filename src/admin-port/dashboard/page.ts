@@ -36,7 +36,7 @@ export function renderDashboard(
   data: DashboardData,
   cutover: Evidence,
 ): string {
-  const body = html`${bar(signedIn, html`As of ${moment(data.now)} UTC`)}
+  const body = html`${pageHeader(signedIn, html`As of ${moment(data.now)} UTC`)}
     <main id="content">
       ${policySection(policy, now)} ${cutoverSection(cutover)} ${filters(query, data.organizations)}
       ${figuresSection(data)} ${callsSection(data)} ${coverageSection(data)} ${callingSection(data, query)}
@@ -58,7 +58,7 @@ export function renderDashboard(
 /** The page if the data cannot be shown: the policy, the reason and the remedy. */
 export function renderProblem({ policy, now, signedIn }: PageOptions, problem: AdminProblem): string {
   const { title, detail, remedy } = problem;
-  const body = html`${bar(signedIn)}
+  const body = html`${pageHeader(signedIn)}
     <main id="content">
       ${policySection(policy, now)}
       <section class="problem" role="alert">
@@ -71,7 +71,7 @@ export function renderProblem({ policy, now, signedIn }: PageOptions, problem: A
   return renderShell(`${title} · Profile Bridge`, body);
 }
 
-function bar(signedIn: boolean, updated?: Html): Html {
+function pageHeader(signedIn: boolean, updated?: Html): Html {
   return html`<a class="skip" href="#content">Skip to the content</a>
     <header>
       <h1><a href="/">Profile Bridge</a> <span>Deprecation</span></h1>

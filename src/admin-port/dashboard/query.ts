@@ -33,7 +33,7 @@ export function readDashboardQuery(
   return read.kind === 'ok' ? { kind: 'ok', query: { ...read.query, days, all: clients === 'all' } } : read;
 }
 
-/** The query part of the address that shows this, with a change. */
+/** The query part of the address that shows this query with a change. */
 export function addressOf(query: DashboardQuery, change: Partial<DashboardQuery> = {}): string {
   const { organizationId, days, firstDay, lastDay, groupBy, all } = { ...query, ...change };
   return addressWith({
@@ -44,7 +44,7 @@ export function addressOf(query: DashboardQuery, change: Partial<DashboardQuery>
   });
 }
 
-/** Where `/usage` gives the same as CSV. */
+/** The address of `/usage` that gives the same as CSV. */
 export function csvAddress({ organizationId, firstDay, lastDay }: DashboardQuery, group: string): string {
   const range = { from: dayName(firstDay), to: dayName(lastDay) };
   return `/usage${addressWith({ format: 'csv', group, ...range, organization: organizationId })}`;

@@ -9,14 +9,15 @@ const files = ['client.js', 'morph.js', 'style.css', 'icon.svg'].map((name) => {
 
 const hash = createHash('sha256');
 for (const [, bytes] of files) hash.update(bytes);
-// In the path instead of the query, so that it also applies to relative imports of the modules.
+// The hash is in the path instead of the query, so that it also applies to relative imports of the modules.
 const base = `/assets/${hash.digest('hex').slice(0, 12)}/`;
 
-/** Everything the pages load, by path. The paths change with the content, so that caches may keep assets forever. */
+/** All that pages load, by path. The paths change with the content, so that caches may keep assets forever. */
 export const assets: ReadonlyMap<string, Buffer> = new Map(
   files.map(([name, bytes]) => [base + name, bytes]),
 );
 
+/** The link to the icon. */
 export const icon: Html = html`<link rel="icon" href="${base}icon.svg" />`;
 
 /** A whole page; a `live` one refreshes itself. */

@@ -31,7 +31,7 @@ async function refresh() {
     }
     const focused = document.activeElement;
     for (const id of ['updated', 'content']) morph(element(id), element(id, page));
-    // A row that has moved has lost it.
+    // A row that was moved has lost its focus.
     if (focused instanceof HTMLElement && focused !== document.activeElement) {
       focused.focus({ preventScroll: true });
     }

@@ -42,7 +42,7 @@ export function choices(
   </nav>`;
 }
 
-/** The key to a colour of the style sheet. */
+/** A square in a colour of the style sheet, for a legend. */
 export function swatch(colour: string): Html {
   return html`<svg class="swatch" aria-hidden="true" width="10" height="10">
     <rect class="${colour}" width="10" height="10" rx="2" />
@@ -52,10 +52,10 @@ export function swatch(colour: string): Html {
 /** The first lines (`<li>`) as a list, and the others folded up. */
 export function foldedList(
   lines: readonly Html[],
-  { shown, id, noun, kind }: { shown: number; id: string; noun: string; kind?: string },
+  { shown, id, noun, className }: { shown: number; id: string; noun: string; className?: string },
 ): Html {
   const list = (some: readonly Html[]) =>
-    html`<ol class="${kind}">
+    html`<ol class="${className}">
       ${some}
     </ol>`;
   const more = lines.slice(shown);
@@ -77,11 +77,12 @@ export interface Column<Row> {
 }
 
 interface TableOptions<Row> {
-  kind?: string;
-  /** Instead of a table without rows. */
+  /** With the class `wide`, rows become cards on narrow screens. */
+  className?: string;
+  /** The sentence in place of a table without rows. */
   none?: string;
   query?: DashboardQuery;
-  /** What a row is known by when rows change places while the page is open. */
+  /** Identifies a row, even if rows change places while the page is open. */
   keyOf?: (row: Row) => string;
 }
 
@@ -90,20 +91,19 @@ const shownRows = 50;
 const mostRows = 1000;
 
 /**
- * A table whose first column names the rows, or a sentence if there are none. `wide` ones become cards on narrow
- * screens. With a query, only the first 50 rows are shown unless it asks for all, and a link leads to them. For those
- * beyond the thousandth there is the CSV.
+ * A table whose first column names the rows, or a sentence if there are none. With a query, only the first 50 rows are
+ * shown unless it asks for all, and a link leads to the others; rows beyond the thousandth are only in the CSV.
  */
 export function table<Row>(
   caption: string,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { kind = 'wide', none, query, keyOf }: TableOptions<Row> = {},
+  { className = 'wide', none, query, keyOf }: TableOptions<Row> = {},
 ): Html {
   if (rows.length === 0 && none !== undefined) return html`<p class="none">${none}</p>`;
   const shown = rows.slice(0, query?.all === false ? shownRows : mostRows);
   const [first, ...others] = columns.map((column) => ({ ...column, align: column.numeric && 'number' }));
-  return html`<table class="${kind}">
+  return html`<table class="${className}">
       <caption class="unseen">
         ${caption}
       </caption>
@@ -122,10 +122,10 @@ export function table<Row>(
         )}
       </tbody>
     </table>
-    ${rows.length > shown.length && html`<p class="more">${whatIsLeft(shown.length, rows.length, query)}</p>`}`;
+    ${rows.length > shown.length && html`<p class="more">${restNote(shown.length, rows.length, query)}</p>`}`;
 }
 
-function whatIsLeft(shown: number, all: number, query: DashboardQuery | undefined): Html {
+function restNote(shown: number, all: number, query: DashboardQuery | undefined): Html {
   const count = html`The first ${number(shown)} of ${number(all)}.`;
   if (query?.all !== false) return html`${count} The CSV at the end of this page has all of them.`;
   const text = all > mostRows ? `Show ${number(mostRows)}` : `Show all ${number(all)}`;

@@ -5,8 +5,8 @@ const height = 24;
 const maxPoints = 60;
 
 /**
- * Figures per day or hour as a small line, with a hole where nothing was measured (null). It is hidden from screen readers,
- * since the figures are beside it.
+ * Figures per day or hour as a small line, with a hole where nothing was measured (null). It is hidden from screen
+ * readers, since the figures are beside it.
  */
 export function sparkline(figures: readonly (number | null)[]): Html {
   const points = averaged(figures);
@@ -15,7 +15,7 @@ export function sparkline(figures: readonly (number | null)[]): Html {
   const path = points.map((n, i) => {
     if (n === null) return '';
     const at = `${round(i * step)} ${round(height - 2 - (n / most) * (height - 4))}`;
-    // A lone point needs a length to be seen.
+    // A single point needs a length to be visible.
     return (points[i - 1] ?? null) === null ? `M${at}h0.5` : `L${at}`;
   });
   return html`<svg

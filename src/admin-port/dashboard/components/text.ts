@@ -11,7 +11,7 @@ const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: '
 export const percent = (ratio: number): string =>
   ratio > 0 && ratio < 0.001 ? '<0.1%' : percents.format(ratio);
 
-/** A position or length in an SVG as wide as its place: the chart fits any width without a script. */
+/** A position or length as a share of an SVG's width, so that a chart fits any width without a script. */
 export const svgLength = (share: number): string => `${Math.round(share * 100_000) / 1000}%`;
 
 /** An instant (ms) as a date, in UTC. */
@@ -24,7 +24,7 @@ export function moment(ms: number): Html {
   return time(ms, `${dates.format(ms)}, ${times.format(ms)}`);
 }
 
-/** A period of time; the date is not repeated. */
+/** A period of time; the date is not repeated if it ends on the same day. */
 export function span(start: number, end: number): Html {
   const sameDay = Math.floor(start / dayMs) === Math.floor((end - 1) / dayMs);
   const until = sameDay ? time(end, end % dayMs === 0 ? '24:00' : times.format(end)) : moment(end);

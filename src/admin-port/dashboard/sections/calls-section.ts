@@ -78,5 +78,5 @@ function daysTable(data: DashboardData): Html {
     },
     { title: 'Measured', cell: ({ measured }) => measured },
   ];
-  return table('Calls per day by operation', columns, data.days.rows.toReversed(), { kind: 'days' });
+  return table('Calls per day by operation', columns, data.days.rows.toReversed(), { className: 'days' });
 }

@@ -8,7 +8,7 @@ import { addressOf, type DashboardQuery } from '../query.ts';
 import { choices, section, table, usageColumns, type Column } from '../components/layout.ts';
 
 const clientTable = {
-  kind: 'wide clients',
+  className: 'wide clients',
   keyOf: ({ organization, client }: ReportRow) => encodeURIComponent(JSON.stringify([organization, client])),
 };
 

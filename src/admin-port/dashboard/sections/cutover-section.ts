@@ -73,10 +73,10 @@ function figures(evidence: Evidence): Html {
   const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
     comparisons;
   const count = (name: string, value: number, hint: string) => figure(name, number(value), hint);
-  const comesFirst = authorityOf(state.mode) === 'legacy';
+  const legacyAnswers = authorityOf(state.mode) === 'legacy';
   return html`<dl class="figures">
       ${
-        comesFirst
+        legacyAnswers
           ? html`${count('Users who differ', differingUsers, 'when last compared')}
             ${count('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
             ${count('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}`
@@ -89,7 +89,7 @@ function figures(evidence: Evidence): Html {
       }
       ${legacyPictures && count('Pictures to copy', legacyPictures.count, 'at their legacy URLs')}
     </dl>
-    ${failures(evidence)} ${comesFirst && differencesOverTime(evidence)} ${differencesByField(evidence)}`;
+    ${failures(evidence)} ${legacyAnswers && differencesOverTime(evidence)} ${differencesByField(evidence)}`;
 }
 
 /** How often each field has differed in this mode, the most frequent first. */

@@ -61,6 +61,6 @@ export function coverageSection({ days: { gaps }, uncheckedInPeriod }: Dashboard
             ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')}. Calls made in that time may be
             missing from every figure on this page.
           </p>
-          ${foldedList(lines, { shown: shownGaps, id: 'more-gaps', noun: 'earlier gap', kind: 'gaps' })}`;
+          ${foldedList(lines, { shown: shownGaps, id: 'more-gaps', noun: 'earlier gap', className: 'gaps' })}`;
   return section('coverage', 'What was not measured', content);
 }

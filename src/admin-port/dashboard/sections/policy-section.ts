@@ -96,7 +96,7 @@ function linksOf({ successorUrl, documentationUrl }: DeprecationPolicy): Html | 
   const links = [
     { name: 'Successor', url: successorUrl },
     { name: 'Documentation', url: documentationUrl },
-    // A path belongs to the public port.
+    // A path would lead to this port instead of the public one.
   ].flatMap(({ name, url }) => (url?.startsWith('http') ? [html`<li>${link(url, name)}</li>`] : []));
   return (
     links.length > 0 &&
