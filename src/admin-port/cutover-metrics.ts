@@ -2,7 +2,13 @@ import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
 import { countDifferences, countGaps, type Evidence } from '../cutover/verdict/evidence.ts';
 import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
-import { addGauges, oneOf, type GaugeSpec, type MetricsText, type Values } from '../deprecation/metrics.ts';
+import {
+  addGauges,
+  stateSet,
+  type GaugeSpec,
+  type MetricsText,
+  type Values,
+} from '../deprecation/metrics.ts';
 
 const gauges = {
   mode: ['1 for the mode in force, 0 for the others.', 'mode'],
@@ -37,7 +43,7 @@ function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
   const next = nextMode(state.mode);
   const silent = state.instances.filter(({ silentMs }) => silentMs > silence).length;
   return {
-    mode: oneOf(modes, state.mode),
+    mode: stateSet(modes, state.mode),
     ready: next === undefined ? {} : { [next]: Number(judge(evidence, next).ready) },
     instances: { responding: state.instances.length - silent, silent },
     comparisons: {

@@ -45,6 +45,7 @@ export async function openSession<Outcome extends Found>(
   call.organizationId = credentials?.organizationId ?? claimedOrganization(request, organizationHeader);
   if (credentials === undefined) {
     const missing = ['x-api-key', organizationHeader].find((header) => !request.headers[header]);
+    // The organization's id is not UTF-8.
     if (missing === undefined) throw invalidApiKey();
     throw new ProblemError('missing-credentials', `The header ${missing} is missing.`);
   }

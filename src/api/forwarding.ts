@@ -54,7 +54,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       return undefined;
     }
     const credentials = credentialsOf(request);
-    // While Redis is away, the legacy service answers all the same.
+    // The legacy service answers even while Redis is away.
     const found =
       credentials && (await authenticate(store, credentials.base, credentials.sha256).catch(() => undefined));
     const caller = found?.kind === 'known' ? found.caller : undefined;
@@ -131,7 +131,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   async function forwardRead(request: Request, response: Response): Promise<void> {
     const abandoned = new AbortController();
     response.once('close', () => {
-      // Each abort creates an error with a stack: too costly for every response that was sent completely.
+      // Each abort creates an error with a stack: too costly for the responses that were sent completely.
       if (!response.writableFinished) abandoned.abort();
     });
     const credentials = credentialsOf(request);

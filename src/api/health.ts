@@ -18,8 +18,8 @@ export const livez: RequestHandler = (_request, response) => {
 };
 
 /**
- * `/readyz`: 200 while this instance can read from at least one master, which it tests with a read, and is not about to
- * stop. The body lists what is degraded.
+ * `/readyz`: 200 while this instance can read from at least one master, which it tries, and is not about to stop. The
+ * body lists what is degraded.
  */
 export function readyz({ store, isDraining, load, arePicturesAvailable }: HealthOptions): RequestHandler {
   return async (_request, response) => {

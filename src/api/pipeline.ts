@@ -81,8 +81,8 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   }
 
   /**
-   * The stages after the gate, in order, when Redis is the authority. A problem that ends them early is thrown. A
-   * change is made under the given admission, or else under its own.
+   * The stages after the gate, in order, when Redis is the authority. Throws the problem that ends them early. A change
+   * is made under the given admission, or else asks for its own.
    */
   async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
     // A body that came with its headers is parsed right after them, before the event loop's next phase.
@@ -105,7 +105,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
 
     const { keyId } = session.found.caller;
     const bytes = maxBytesOf(request, row.body.maxBytes(request));
-    // A compressed body has yet to be read in full, even if it came with its headers; so has a large one in a file.
+    // Even if it has arrived, a compressed body has yet to be decompressed, and a large one to be read from its file.
     const takesTime = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
     const openBody = takesTime ? openBodies.enter(keyId, bytes) : undefined;
     let admission = given;

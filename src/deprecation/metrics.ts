@@ -57,8 +57,8 @@ export function addGauges<Name extends string>(
   }
 }
 
-/** For a gauge with a label: 1 for the current value, 0 for the others. */
-export function oneOf(all: readonly string[], current: string): Record<string, number> {
+/** The values of a gauge with a label: 1 for the current state, 0 for the others. */
+export function stateSet(all: readonly string[], current: string): Record<string, number> {
   return Object.fromEntries(all.map((value) => [value, Number(value === current)]));
 }
 
@@ -151,7 +151,7 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
       const { sunsetAt } = policy();
       return sunsetAt === undefined ? undefined : (sunsetAt - now()) / dayMs;
     },
-    deprecation_phase: () => oneOf(phases, phaseAt(policy(), now())),
+    deprecation_phase: () => stateSet(phases, phaseAt(policy(), now())),
     redis_up: async () => {
       probed = probe(ping);
       return Number((await probed).hasAnswered);

@@ -4,10 +4,10 @@ import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { docsContentSecurityPolicy, renderDocs } from './page.ts';
 import { staticText } from './static-text.ts';
 
-/** How long a past brownout may still be shown, in ms. */
+/** How long a brownout may still be shown once it is over, in ms. */
 const staleAfter = 60_000;
 
-/** `/docs/`, with the policy in force. It is rendered again when that changes, and otherwise at most once a minute. */
+/** `/docs/`, with the policy in force. It is rendered again if that has changed, or after a minute. */
 export function documentation(policyInForce: () => DeprecationPolicy, baseUrl?: string): RequestHandler {
   let rendered: { policy: DeprecationPolicy; at: number; serve: RequestHandler } | undefined;
   return (request, response, next) => {

@@ -5,7 +5,7 @@ import { codeBlock, methodLabel, phrase, table } from './html.ts';
 
 const code = (text: string): Html => html`<code>${text}</code>`;
 
-/** Complete code for client teams; the tests run each file exactly as it is shown. */
+/** Complete programs for client teams; the tests run each file exactly as it is shown. */
 const snippets = [
   { label: 'curl: the headers of one answer', file: 'headers.sh' },
   { label: 'fetch, in browsers and elsewhere: in place of fetch', file: 'fetch-and-log.mjs' },

@@ -71,7 +71,7 @@ function contentOf({ content = {} }: Response): Content {
   });
 }
 
-/** Examples of a success. Problems are all alike; each is described once, under Errors. */
+/** The examples of a successful response. Problems are all alike, and each is described once, under Errors. */
 function examplesOf(status: string, { content = {} }: Response): Content {
   if (!status.startsWith('2')) return undefined;
   const examples = Object.values(content).flatMap((media) => Object.values(media.examples ?? {}));

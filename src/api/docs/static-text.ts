@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { RequestHandler } from 'express';
 
-/** Serves one text, compressed for clients that accept it, and answers 304 to those that already have it. */
+/** Serves a text, compressed for clients that accept it, and answers 304 to those that already have it. */
 export function staticText(type: string, text: string, contentSecurityPolicy?: string): RequestHandler {
   const plain = Buffer.from(text);
   const gzipped = gzipSync(plain);
@@ -15,7 +15,7 @@ export function staticText(type: string, text: string, contentSecurityPolicy?: s
       'X-Content-Type-Options': 'nosniff',
       ...(contentSecurityPolicy !== undefined && { 'Content-Security-Policy': contentSecurityPolicy }),
     });
-    // Not set: where origins are configured, it names Origin already.
+    // Added rather than set: where origins are configured, Vary names Origin already.
     response.vary('Accept-Encoding');
     if (request.fresh) {
       response.status(304).end();

@@ -14,13 +14,13 @@ import type { Answer } from '../respond.ts';
 import { maxUploadBytes, readUpload } from './multipart-body.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
-/** A PUT's change, and the picture file that came with it. */
+/** The change that a PUT asks for, and the picture file that came with it. */
 interface ProfileBody {
   change: ProfileChange;
   file?: Buffer;
 }
 
-/** A larger JSON body cannot be a profile. */
+/** The largest JSON body, in bytes: a larger one cannot be a profile. */
 const maxJsonBytes = 64 * 1024;
 
 /** The body of contract 4.2, in either form. */
@@ -36,7 +36,7 @@ export const profileBody: BodyReader<ProfileBody> = {
   maxBytes: (request) => (isUpload(request) ? maxUploadBytes : maxJsonBytes),
 };
 
-/** By its type alone: an upload whose body is missing is a broken upload. */
+/** Whether a request is an upload, by its type alone: one without a body is a broken upload. */
 function isUpload(request: Request): boolean {
   return /^multipart\/form-data\s*(;|$)/i.test(request.headers['content-type'] ?? '');
 }
