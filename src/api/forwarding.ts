@@ -109,7 +109,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     response: Response,
   ): Promise<SpooledBody> {
     const limit = operation === 'putProfile' ? maxUploadBytes : maxListBytes;
-    // It is forwarded as it is, without being decompressed.
+    // The body is forwarded as it is, not decompressed.
     const bytes = Number(request.headers['content-length'] ?? limit);
     const rules: BodyRules = { limit, unreadable: 'malformed-request' };
     let spooling: Promise<SpooledBody> | undefined;
@@ -186,7 +186,7 @@ async function relay(
     response.destroy();
   }
   if (!response.destroyed) response.end();
-  // For the ledger; that of a read has been looked up meanwhile.
+  // For the ledger. The caller of a read was looked up in the meantime.
   call.caller = await caller;
 }
 

@@ -12,7 +12,7 @@ import type { Answer } from './respond.ts';
 export interface Row<Outcome = AuthenticationOutcome, Body = unknown> {
   operation: Operation;
   method: 'get' | 'put' | 'post' | 'delete';
-  /** As the contract writes it. It answers without its trailing slash too. */
+  /** The path in the contract; the operation answers without the trailing slash too. */
   path: string;
   /** The denylist operations are for admin keys (contract 5), the others for keys of any role. */
   role: 'admin' | 'any';

@@ -21,7 +21,7 @@ export interface PipelineOptions extends AuthenticationOptions {
   /** Absent if no rate limit is configured. */
   enforceRateLimit?: Limiter | undefined;
   cutover: Pick<Cutover, 'readMode' | 'admitChange'>;
-  /** For the mode reverse. */
+  /** Queues changes for their replay, in the mode reverse. */
   queueing: Queueing;
   /** Set if there is a legacy service that requests may be forwarded to. */
   forwarding?: Forwarding | undefined;

@@ -83,7 +83,7 @@ export async function listen(
     response.once('finish', () => socket.end());
     answer(request, response);
   });
-  // Otherwise headers beyond the 2000th are dropped; their size is limited anyway (431).
+  // Unlimited, since headers beyond the limit would be dropped; their size is limited anyway (431).
   server.maxHeadersCount = 0;
   // A client that closes its side after its requests still gets its responses.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -185,7 +185,7 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean) {
       // Checked only now, since draining may have begun after the request.
       if ((isDraining() || refusedConnections.has(socket)) && !hasLaterRequest(this))
         this.shouldKeepAlive = false;
-      // What Node.js calls if this is the last response of the connection.
+      // Node.js calls this after the last response of the connection.
       if (!complete) socket.destroySoon = () => startLingeringClose(socket);
       return super.writeHead(...head);
     }

@@ -9,7 +9,7 @@ import {
 import { errorCode, MediaUnavailableError, pictureTypeOf, testWrite, type MediaStore } from './store.ts';
 import type { BucketAddress } from './url.ts';
 
-/** From the standard variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION. */
+/** The values of the standard variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION. */
 export interface BucketCredentials {
   accessKeyId?: string | undefined;
   secretAccessKey?: string | undefined;

@@ -34,8 +34,9 @@ export function pictureTypeOf(name: string): PictureType | undefined {
 /** An open picture, of which the first bytes have been read. It must be closed. */
 export interface OpenPicture {
   type: PictureType;
-  /** Of the whole picture. */
+  /** The size of the whole picture, in bytes. */
   size: number;
+  /** The first bytes. */
   bytes: Buffer;
   /**
    * Reads at most `most` bytes, from the byte `from` on. A picture that was removed meanwhile can still be read from a

@@ -129,7 +129,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
       outbox = undefined;
       if (!isRetry) break;
     }
-    // This instance sends no batch again.
+    // A closed instance sends no batch again.
     if (closed) await Promise.all([...written].map((base) => store.unlink(lastBatchKey(base, instance))));
   };
 
