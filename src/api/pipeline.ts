@@ -8,9 +8,10 @@ import { openSession, requireRole, type AuthenticationOptions, type Session } fr
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
-import { isCompressed, isLarge, maxBytesOf, type LoadShedding } from './middleware/load-shedding.ts';
+import { isLarge, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
+import { isCompressed, maxBytesOf } from './middleware/receive-body.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import { methodNotAllowed, sendAnswer, sendError, type Answer } from './respond.ts';
 
@@ -106,7 +107,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     const { keyId } = session.found.caller;
     const bytes = maxBytesOf(request, row.body.maxBytes(request));
     // Even if it has arrived, a compressed body has yet to be decompressed, and a large one to be read from its file.
-    const takesTime = isLate || isCompressed(request.headers) || (given !== undefined && isLarge(bytes));
+    const takesTime = isLate || isCompressed(request) || (given !== undefined && isLarge(bytes));
     const openBody = takesTime ? openBodies.enter(keyId, bytes) : undefined;
     let admission = given;
     try {

@@ -1,5 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
-import type { Request } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 
 const defaultLimits = {
@@ -102,13 +100,3 @@ function createCounter(limit: number, perSender: number) {
 
 /** Whether a body of this many bytes counts as a large one. */
 export const isLarge = (bytes: number): boolean => bytes > 64 * 1024;
-
-/** The most bytes that a body can have, decompressed: its Content-Length, or else the `limit` of its operation. */
-export function maxBytesOf({ headers }: Request, limit: number): number {
-  return isCompressed(headers) ? limit : Number(headers['content-length'] ?? limit);
-}
-
-/** Whether a body is sent compressed: it can have a thousand times as many bytes as are sent. */
-export function isCompressed(headers: IncomingHttpHeaders): boolean {
-  return (headers['content-encoding'] || 'identity').toLowerCase() !== 'identity';
-}

@@ -2,7 +2,6 @@ import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Request, Response } from 'express';
 import { ProblemError, type ProblemCode } from '../../contract/problems.ts';
-import { isCompressed } from './load-shedding.ts';
 
 /** The bytes of a body that must arrive in each period (ms): an eighth of what 256 kbit/s carry. */
 const minRate = { bytes: 40_000, periodMs: 10_000 };
@@ -16,6 +15,16 @@ export const utf8Charset = /^(utf-?8|us-ascii)$/i;
 /** Whether a request has a body of at least one byte, according to its headers (RFC 9112 §6.3). */
 export function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** Whether a body is sent compressed: it can have a thousand times as many bytes as are sent. */
+export function isCompressed({ headers }: Request): boolean {
+  return (headers['content-encoding'] || 'identity').toLowerCase() !== 'identity';
+}
+
+/** The most bytes that a body can have once decompressed; `limit` if its Content-Length does not say so. */
+export function maxBytesOf(request: Request, limit: number): number {
+  return isCompressed(request) ? limit : Number(request.headers['content-length'] ?? limit);
 }
 
 type WithReplacedBody = Request & { openBody?: () => Readable };
@@ -167,9 +176,9 @@ const decoders = new Map<string, () => Transform>([
 ]);
 
 /** What decompresses a body (RFC 9110 §8.4); undefined if it is not compressed. Throws a 415 for other codings. */
-function decoderOf({ headers }: Request): Transform | undefined {
-  if (!isCompressed(headers)) return undefined;
-  const create = decoders.get(headers['content-encoding']?.toLowerCase() ?? '');
+function decoderOf(request: Request): Transform | undefined {
+  if (!isCompressed(request)) return undefined;
+  const create = decoders.get(request.headers['content-encoding']?.toLowerCase() ?? '');
   if (create !== undefined) return create();
   const detail = 'The Content-Encoding is not supported: send gzip, deflate, br or none.';
   throw new ProblemError('unsupported-media-type', detail);
