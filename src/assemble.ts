@@ -11,6 +11,7 @@ import { withResources, type Resources } from './resources.ts';
 import { serve, startCounters } from './serve.ts';
 import { startWorkers } from './workers.ts';
 
+/** A running bridge, or a worker of it. */
 export interface Bridge {
   /** The URL of the public port. */
   url: string;

@@ -23,9 +23,7 @@ export function signIn(sessions: Sessions): Router {
       response.status(401).send(renderForm(ownPath(to), 'Wrong token. Please check it and try again.'));
     } else {
       response.setHeader('Retry-After', String(check.retryAfter));
-      response
-        .status(429)
-        .send(renderForm(ownPath(to), 'Too many wrong tokens. Please check the token first.'));
+      response.status(429).send(renderForm(ownPath(to), 'Too many wrong tokens. Check the token first.'));
     }
   });
   router.post('/logout', (request, response) => {

@@ -21,6 +21,7 @@ export interface Schema {
   contentMediaType?: string;
 }
 
+/** Stands for a part of the document that is described elsewhere, under `components`. */
 export interface DocumentReference {
   $ref: string;
 }

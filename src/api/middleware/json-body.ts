@@ -38,7 +38,6 @@ export function parseJson(body: Buffer): unknown {
 
 /** `invalid-body`, with the first violations of the schema. */
 export function invalidBody(errors: BodyError[]): ProblemError {
-  return new ProblemError('invalid-body', 'The body does not match the schema.', {
-    errors: errors.slice(0, maxErrors),
-  });
+  const first = errors.slice(0, maxErrors);
+  return new ProblemError('invalid-body', 'The body does not match the schema.', { errors: first });
 }

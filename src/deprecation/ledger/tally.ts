@@ -30,12 +30,14 @@ export function isAttributed(keyId: string): boolean {
 /** Calls by first digit of the status; 0 if none was sent. */
 type Counts = number[];
 
+/** The calls of one operation with one key: the first and the last (ms), and counts by day. */
 export interface Use {
   first: number;
   last: number;
   days: Map<number, Counts>;
 }
 
+/** The calls with one key, by operation. */
 export interface KeyTally {
   client: string | undefined;
   uses: Map<string, Use>;

@@ -6,6 +6,7 @@ import { ledgerDays } from '../ledger/keys.ts';
 export const groups = ['day', 'organization', 'client', 'operation', 'status'] as const;
 export type Group = (typeof groups)[number];
 
+/** What a report is about. */
 export interface UsageQuery {
   /** Day numbers, both included. */
   firstDay: number;
