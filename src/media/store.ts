@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { makeFolder } from '../lib/files/make-folder.ts';
+import { makeDirectory } from '../lib/files/make-directory.ts';
 
 /** The four picture formats, by file extension, with their media types. */
 const pictureTypes = {
@@ -121,7 +121,7 @@ export async function openFolder(folder: string): Promise<MediaStore> {
   };
 
   try {
-    makeFolder(folder);
+    makeDirectory(folder);
     await removeLeftovers(folder);
     await testWrite(store);
   } catch (error) {

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { makeFolder } from '../../lib/files/make-folder.ts';
+import { makeDirectory } from '../../lib/files/make-directory.ts';
 import { attemptWrite } from '../../lib/files/text-file.ts';
 import type { Log } from '../../log.ts';
 import { infoField } from './client.ts';
@@ -75,7 +75,7 @@ interface Server {
 
 function preparePlace(dataDir: string): Place {
   const given = resolve(dataDir);
-  writing(given, () => makeFolder(join(given, 'redis'), 0o700));
+  writing(given, () => makeDirectory(join(given, 'redis'), 0o700));
   // The same folder by any path, so that all find the same socket.
   const folder = realpathSync(join(given, 'redis'));
   const socket = socketPath(folder);

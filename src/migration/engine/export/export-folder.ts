@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolder } from '../../../lib/files/make-folder.ts';
+import { makeDirectory } from '../../../lib/files/make-directory.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../../lib/system/process-identity.ts';
 import {
@@ -23,7 +23,7 @@ export async function openExportFolder(folder: string) {
   const staging = join(folder, stagingName);
   const remove = (name: string): void => rmSync(join(folder, name), { recursive: true, force: true });
   try {
-    makeFolder(folder);
+    makeDirectory(folder);
     await removeLeftovers(folder);
     if (readdirSync(folder).length > 0) {
       throw new UsageError(`${folder} is not empty: give --to a new folder, so that nothing is overwritten`);
