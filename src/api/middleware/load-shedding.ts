@@ -68,7 +68,10 @@ export function createLoadShedding(limits = defaultLimits) {
           if (counter.open + more > limit) refuse('This instance is receiving too many large bodies.');
           if (ofSender > perSender) {
             // This is not overload: only this sender has reached its limit.
-            throw new ProblemError('overloaded', 'This API key is sending too many bodies at the same time.');
+            throw new ProblemError(
+              'overloaded',
+              'Too many bodies are being sent at the same time with this API key, or from this address.',
+            );
           }
           if (ofSender > 0) bySender.set(sender, ofSender);
           else bySender.delete(sender);

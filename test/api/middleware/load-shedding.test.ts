@@ -143,7 +143,7 @@ describe('unfinished bodies', () => {
     const { openBodies } = createLoadShedding();
     const enter = (): void => openBodies.enter('key', 1_000_000).reserve(memory);
     for (let n = 0; n < most; n++) enter();
-    expect(enter).toThrow('too many bodies');
+    expect(enter).toThrow('Too many bodies');
     expect(() => openBodies.enter('other', 1_000_000).reserve(memory)).not.toThrow();
   });
 
