@@ -223,15 +223,23 @@ function quote(name: string): string {
 
 interface MysqlError {
   readonly code?: string;
+  readonly message?: string;
   readonly sqlState?: string;
   readonly fatal?: boolean;
   readonly sqlMessage?: string;
 }
 
 function explain(error: unknown, address: DatabaseUrl, where: string): SourceError {
-  const { code = 'closed', sqlState, sqlMessage, fatal } = error as MysqlError;
+  const { code = 'closed', message = '', sqlState, sqlMessage, fatal } = error as MysqlError;
   if (sqlState !== undefined && sqlMessage !== undefined && fatal !== true)
     return queryError(where, sqlMessage);
+  // It makes an object of each row, and refuses names that JavaScript has for its own.
+  const [, refused] = /^The field name \((.*)\) can't/.exec(message) ?? [];
+  if (refused !== undefined)
+    return queryError(
+      where,
+      `MySQL's driver refuses a column of the name ${refused}: give it another name, by AS`,
+    );
   return connectionError('lost', address, code);
 }
 

@@ -100,6 +100,16 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
   });
 
+  test('a column that the driver refuses to carry is named, and the connection is not said to be lost', async () => {
+    const mapping = parseMapping(
+      'entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS `__proto__`", key: [organizationId]}}',
+      'mapping.yaml',
+    );
+    expect(await messageOf(() => openSource(url, mapping))).toBe(
+      "SourceError: entities.profiles.query: MySQL's driver refuses a column of the name __proto__: give it another name, by AS",
+    );
+  });
+
   test('a time in UTC may be given with its zone, and a BIT is a number', async () => {
     await runMariadb(
       url,
