@@ -23,6 +23,11 @@ export function templateFault(template: string): string | undefined {
   return undefined;
 }
 
+/** Whether a template gives the reference a URL: not if an id is `.` or `..`, which leads to another folder. */
+export function fitsTemplate({ datasourceId, objectDefinitionId }: ObjectReference): boolean {
+  return ![datasourceId, objectDefinitionId].some((id) => /^\.\.?$/.test(id));
+}
+
 /** A user's profile, its URLs looked up. Unset fields are absent. */
 export interface Profile {
   username?: string;
