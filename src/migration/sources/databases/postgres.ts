@@ -143,6 +143,11 @@ function createClient(address: DatabaseUrl): Client {
     /^(?:require|verify-ca)$/.test(url.searchParams.get('sslmode') ?? '')
   )
     url.searchParams.set('sslmode', 'verify-full');
+  // Well-known authorities, here those that Node.js knows; pg would read a file of this name.
+  if (url.searchParams.get('sslrootcert') === 'system') {
+    url.searchParams.delete('sslrootcert');
+    url.searchParams.set('sslmode', 'verify-full');
+  }
   // pg takes the word for a wish for TLS.
   if (url.searchParams.get('ssl') === 'false') url.searchParams.set('ssl', '0');
   try {

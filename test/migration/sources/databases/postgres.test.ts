@@ -222,11 +222,12 @@ describeWithPostgres('a PostgreSQL source', () => {
     );
   });
 
-  test('every sslmode that demands TLS gets it or fails, without a warning of the driver', async () => {
+  test('every parameter that demands TLS gets it or fails, without a warning of the driver', async () => {
     const warned = jest.spyOn(process, 'emitWarning');
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
-    for (const mode of ['require', 'verify-ca', 'verify-full', 'no-verify'])
-      expect(await messageOf(() => openSource(`${url}?sslmode=${mode}`, mapping))).toMatch(
+    const modes = ['require', 'verify-ca', 'verify-full', 'no-verify'].map((mode) => `sslmode=${mode}`);
+    for (const parameter of [...modes, 'sslrootcert=system', 'sslmode=require&sslrootcert=system'])
+      expect(await messageOf(() => openSource(`${url}?${parameter}`, mapping))).toMatch(
         /cannot connect to [^ ]* by TLS \(SSL\)/,
       );
     expect(warned).not.toHaveBeenCalled();
