@@ -30,7 +30,7 @@ export interface LockedContext extends MigrationContext {
 
 const lease = 15_000;
 
-/** Locks that this process could not release, since Redis was away: nobody works under them any more. */
+/** Locks that this process may have left in Redis, since that was away: nobody works under them. */
 const leftBehind = new Set<string>();
 
 /**
@@ -92,7 +92,11 @@ async function takeLock({ store, prefix }: RunStore, run: string, own: string): 
   for (let held = ''; ;) {
     // Before the lock: whoever has that later than this process has a higher one.
     const token = await drawToken(store, `${prefix}migration:token`);
-    const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease);
+    const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease).catch((error) => {
+      // Only the reply may have been lost.
+      leftBehind.add(own);
+      throw error;
+    });
     if (found === held) return token;
     const other = found === '' ? undefined : (JSON.parse(found) as ProcessIdentity);
     if (other !== undefined && !leftBehind.has(found) && !hasEnded(other)) {

@@ -6,6 +6,7 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { createTestContext } from '../context.ts';
+import { startProxied, testProxied } from '../proxied.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
@@ -43,6 +44,26 @@ test('a lock that its process could not release is taken over by that process at
   const context = createTestContext(second, prefix);
   expect(await whileLocked(context, 'r', () => Promise.resolve('taken over'))).toBe('taken over');
   await closeRedis(second);
+});
+
+testProxied('a lock whose reply was lost is taken over by its process at once', async () => {
+  const store = await openTestStore();
+  const context = createTestContext(store, freshPrefix());
+  const work = async () => await whileLocked(context, 'r', () => Promise.resolve('taken'));
+  // Redis knows the script from now on, so it comes as one command.
+  await work();
+  const proxied = await startProxied(createTool(undefined, context.prefix), (_, words) =>
+    words.includes(`${context.prefix}migration:lock:r`) ? 'lose-reply' : 'forward',
+  );
+  const cutOff = await openTestStore(proxied.tool.env['REDIS_URL']);
+  await expect(whileLocked({ ...context, store: cutOff }, 'r', () => Promise.resolve())).rejects.toThrow(
+    'max retries',
+  );
+  expect(await store.exists(`${context.prefix}migration:lock:r`)).toBe(1);
+  expect(await work()).toBe('taken');
+  await closeRedis(cutOff);
+  await proxied.close();
+  await closeRedis(store);
 });
 
 test.each([
