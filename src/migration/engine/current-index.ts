@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Script } from '../../redis/connection/script-loader.ts';
 import type { MigrationContext } from './context.ts';
 import { MigrationError } from '../errors.ts';
+import { inBatches } from '../../lib/collections/batches.ts';
 import type { Organization } from './organizations.ts';
 import type { RowArguments } from './scripts.ts';
 
@@ -34,4 +35,25 @@ export async function withCurrentIndex<Rest extends unknown[], Reply extends rea
     await sleep(pause);
     await organizations.refresh(organization.id);
   }
+}
+
+/** Throws if the organization's names were compared in another way when it was first looked up, as far as is known. */
+export function requireFirstIndex({ id, index, firstIndex }: Organization): void {
+  if (index === firstIndex) return;
+  throw new MigrationError(
+    `names of organization ${JSON.stringify(id)} are compared in another way than when this began (admin org set): run the same command again`,
+  );
+}
+
+/**
+ * Rejects if that is so now. What was read by names of the index before is incomplete then: a rebuild moves them, and
+ * removes the old index.
+ */
+export async function requireFirstIndexes(
+  { organizations }: Pick<MigrationContext, 'organizations'>,
+  among: Iterable<Organization>,
+): Promise<void> {
+  for (const some of inBatches(among, { size: 1000 }))
+    for (const now of await Promise.all(some.map(async ({ id }) => await organizations.refresh(id))))
+      requireFirstIndex(now);
 }

@@ -15,6 +15,8 @@ export interface Organization {
   exists: boolean;
   /** The generation of the name index in force. */
   index: string;
+  /** The one that was in force when it was first looked up. */
+  readonly firstIndex: string;
   settings: OrganizationSettings;
   /** Usernames that the source has for it, as far as it was read. */
   namesToCome: number;
@@ -49,6 +51,7 @@ export function createOrganizations(store: RedisClient, prefix: string) {
       id,
       base,
       number: known.size,
+      firstIndex: index,
       settings,
       namesToCome: 0,
       namesFound: 0,

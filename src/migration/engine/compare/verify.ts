@@ -7,6 +7,7 @@ import type { Scope } from '../../sources/scope.ts';
 import { lengthLimit, type Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
+import { requireFirstIndexes } from '../current-index.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import type { Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
@@ -49,6 +50,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     // Its figures may be those of a Redis that was lost meanwhile.
     context.signal.throwIfAborted();
   }
+  await requireFirstIndexes(context, extras.organizations());
 
   const compared = new Map<Entity, number>();
   for (const [entity, rows] of reading.read) {

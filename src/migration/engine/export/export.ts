@@ -5,6 +5,7 @@ import { createTextFile } from '../../../lib/files/text-file.ts';
 import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
+import { requireFirstIndexes } from '../current-index.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { MigrationError, UsageError } from '../../errors.ts';
@@ -47,6 +48,7 @@ export async function exportRecords(
       manifest.set(name, entry);
       written.set(entity, entry.records);
     }
+    await requireFirstIndexes(context, among);
     target.publish(manifest);
     return written;
   } catch (error) {

@@ -2,7 +2,7 @@ import { profileKey } from '../../../redis/keys.ts';
 import { splitCollectionIdentity } from '../../analysis/identity.ts';
 import type { MigrationContext } from '../context.ts';
 import { migratePrune } from '../scripts.ts';
-import { withCurrentIndex } from '../current-index.ts';
+import { requireFirstIndex, withCurrentIndex } from '../current-index.ts';
 import { normalizedIn } from '../organizations.ts';
 import type { StoredGroup } from './scan.ts';
 
@@ -19,12 +19,15 @@ export async function removeRecords(
   const { base } = organization;
   const names =
     entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];
-  const makeRows = () =>
-    keys.map((key, position) => {
+  const makeRows = () => {
+    // Their keys are names.
+    if (entity === 'denylist') requireFirstIndex(organization);
+    return keys.map((key, position) => {
       if (entity === 'collections') return splitCollectionIdentity(key);
       const name = names[position] ?? '';
       return entity === 'profiles' ? [key, name, normalizedIn(organization, name)] : [key];
     });
+  };
   const [, outcomes] = await withCurrentIndex(context, organization, migratePrune, makeRows, entity);
   return outcomes.map((outcome) => outcome === 'removed');
 }
