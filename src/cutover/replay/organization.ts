@@ -122,9 +122,11 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
     if (!maySend()) return;
     entry.sent += 1;
+    // Before it is sent: one that is made while the response is under way may have released the name too late.
+    const hasOlder = entries.keys().next().value !== id;
     const delivered = await delivery.send(prepared);
     if (!context.hasLease() && delivered.outcome.kind !== 'unreachable') await repair(queued);
-    await settle(entry, delivered, key);
+    await settle(entry, delivered, hasOlder, key);
   }
 
   /** The process was held up: what it sent may have come after what another instance sent since. */
@@ -186,11 +188,15 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     return isAgain;
   }
 
-  async function settle(entry: Entry, { outcome, uploaded, remark }: Delivered, key: OpenKey): Promise<void> {
+  async function settle(
+    entry: Entry,
+    { outcome, uploaded, remark }: Delivered,
+    hasOlder: boolean,
+    key: OpenKey,
+  ): Promise<void> {
     const { id, queued, sent } = entry;
     const claimsName =
       queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
-    const hasOlder = entries.keys().next().value !== id;
     const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
     const status = outcome.kind === 'answered' ? outcome.status : 0;
     if (next.kind === 'pause') {

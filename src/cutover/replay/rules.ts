@@ -63,6 +63,7 @@ export interface Attempts {
   /** How often it has been sent, including the last time. */
   sent: number;
   claimsName: boolean;
+  /** Whether an older change of the organization waited when it was sent. */
   hasOlder: boolean;
 }
 

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
@@ -94,6 +95,24 @@ describe('a change that the legacy service fails to make', () => {
     await until(async () => (await here.waiting()) === 0);
     expect(here.legacy.organization(organizationId).profiles.get('ada')).toEqual({ username: 'Ada' });
   });
+});
+
+test('a name that was refused is claimed again if an older change, which may release it, is made meanwhile', async () => {
+  const isBobs = ({ headers }: { headers: IncomingHttpHeaders }): boolean =>
+    headers['x-api-key'] === `secret of ${keyIdOf('bob')}`;
+  let answer = (): void => {};
+  const adaIsDone = new Promise<void>((resolve) => (answer = resolve));
+  here.legacy.behaviour.gate = (request) =>
+    isBobs(request) ? adaIsDone : until(() => here.legacy.received.some(isBobs));
+  // Decided before the change of ada, answered after it.
+  here.legacy.behaviour.failWith = (request) => (isBobs(request) && sentBy('bob') === 1 ? 409 : undefined);
+  await here.put('ada', 'Ada');
+  await here.put('bob', 'Bob');
+  start();
+  await until(async () => (await here.waiting()) === 1);
+  answer();
+  await until(async () => (await here.waiting()) === 0);
+  expect([sentBy('bob'), await setAside()]).toEqual([2, []]);
 });
 
 test('an overwrite that the legacy service answers with names in use is set aside, whatever the status', async () => {
