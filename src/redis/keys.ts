@@ -13,7 +13,7 @@ export const cutoverKey = (prefix: string): string => `${prefix}cutover`;
 export const forwardedOrganizationsKey = (prefix: string): string => `${prefix}cutover:organizations`;
 export const legacyPicturesKey = (prefix: string): string => `${prefix}cutover:legacy-pictures`;
 export const legacyPicturesDueKey = (prefix: string): string => `${prefix}cutover:legacy-pictures-due`;
-export const replayOrganizationsKey = (prefix: string): string => `${prefix}cutover:replay-organizations`;
+export const replayNewsKey = (prefix: string): string => `${prefix}cutover:replay-news`;
 export const replayLookKey = (prefix: string): string => `${prefix}cutover:replay-look`;
 export const replayerKey = (prefix: string): string => `${prefix}cutover:replayer`;
 export const replayPauseKey = (prefix: string): string => `${prefix}cutover:replay-pause`;

@@ -63,11 +63,16 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   const base = organizationBase(keyPrefix, organizationId);
   const entries = new Map<string, Entry>();
   let lastRead: string | undefined;
+  /** By which changes were announced last, and whether some may wait that are not in memory. */
+  let token: string | undefined;
+  let hasMore = true;
+  /** Whether nothing waited in the last step. */
+  let isIdle = false;
   /** Whether a change has failed since the last one that was replayed. */
   let isFailing = false;
 
   async function readNew(): Promise<void> {
-    for (;;) {
+    while (hasMore) {
       const count = Math.min(readAtOnce, context.maxInMemory() - entries.size);
       if (count <= 0) return;
       const found = await queue.read(organizationId, count, lastRead);
@@ -75,7 +80,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
         entries.set(queued.id, await toEntry(queued));
         lastRead = queued.id;
       }
-      if (found.length < count) return;
+      hasMore = found.length === count;
     }
   }
 
@@ -283,15 +288,20 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   return {
+    /** New changes are read only after an announcement with another token. */
+    announced: (latest: string): void => {
+      hasMore ||= latest !== token;
+      token = latest;
+    },
     /** Reads new changes, and starts to send those that may be sent; returns how many requests were started. */
     step: async (): Promise<number> => {
       await readNew();
       const isHeld = ({ isUnderWay, notBefore }: Entry): boolean => isUnderWay || notBefore > now();
       const some = sendable(entries.values(), isHeld, throttle.free());
       for (const entry of some) begin(entry);
+      isIdle = entries.size === 0;
       return some.length;
     },
-    /** How many changes are known to wait. */
-    waiting: (): number => entries.size,
+    isIdle: (): boolean => isIdle,
   };
 }

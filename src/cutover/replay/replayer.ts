@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
@@ -15,12 +16,14 @@ export interface ReplayerOptions extends ReplayOptions {
   now?: () => number;
 }
 
-/** How often an instance checks whether something waits, and the replayer in which organizations, in ms. */
+/** How often an instance checks whether something waits, in ms. */
 const lookInterval = 500;
-/** How often every organization is checked for waiting changes that are not on the list, in ms. */
+/** How often every organization is checked for waiting changes that are not on the list, by whichever instance, in ms. */
 const restoreInterval = 30_000;
-/** How often the replayer looks for new changes where some were found before, in ms. */
+/** How often the replayer looks for new changes, in ms. */
 const stepInterval = 50;
+/** Each of so many organizations in which changes wait makes the replayer look 1 ms later. */
+const organizationsPerMs = 10;
 /** The maximum of changes in memory, of one organization and in all: they take 1.5 KB each. */
 const inMemory = { ofOne: 10_000, ofAll: 50_000 };
 /** For how long a reason for a pause is shown: longer than the longest pause, in ms. */
@@ -39,7 +42,7 @@ export function startReplayer(options: ReplayerOptions) {
     if (cutover.mode() !== 'reverse' || throttle.isStuck()) return;
     try {
       const key = replayerKey(keyPrefix);
-      if ((await store.exists(key)) === 1 || (await listed()).length === 0) return;
+      if ((await store.exists(key)) === 1 || (await queue.listed()).length === 0) return;
       const lease = await claimLease(store, key, cutover.id);
       if (lease !== undefined) await replayUnder(lease, signal);
       isFailing = false;
@@ -49,13 +52,15 @@ export function startReplayer(options: ReplayerOptions) {
     }
   }, lookInterval);
 
-  /** The organizations on the list; every half minute, one instance first adds those that it lacks. */
-  async function listed(): Promise<string[]> {
-    const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
-    // While a part of the store is away, not all can be asked; what is on the list must be replayed all the same.
-    if (due === '') await queue.restoreList().catch(() => {});
-    return await queue.listed();
-  }
+  const stopRestoring = repeat(async () => {
+    if (cutover.mode() !== 'reverse') return;
+    try {
+      const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
+      if (due === '') await queue.restoreList();
+    } catch {
+      // While a part of the store is away, not all can be asked.
+    }
+  }, restoreInterval / 10);
 
   /**
    * Replays until nothing waits, the lease is lost, the mode is another one, or this instance keeps failing where another
@@ -81,15 +86,12 @@ export function startReplayer(options: ReplayerOptions) {
     let lookedAt = -Infinity;
     try {
       while (maySend() && !throttle.isStuck()) {
-        if (performance.now() - lookedAt >= lookInterval) {
+        if (performance.now() - lookedAt >= stepInterval + organizations.size / organizationsPerMs) {
           const found = await lookAround(organizations, (id) => replayOrganization(context, id));
           if (found === 0) return;
           lookedAt = performance.now();
         }
         if (await stepAll(organizations)) continue;
-        // Looked at again after one more step, and if nothing waits then, the replay ends: to begin it takes some time.
-        const isDone = [...organizations.values()].every((one) => one.waiting() === 0);
-        if (isDone) lookedAt = -Infinity;
         await new Promise<void>((resolve) => {
           wake = resolve;
           setTimeout(resolve, stepInterval);
@@ -114,18 +116,22 @@ export function startReplayer(options: ReplayerOptions) {
 
   /**
    * Opens the organizations on the list, and closes those in which nothing waits any more; returns how many there are.
+   * Not as soon as the last change has been sent: another one may come, and to begin a replay takes some time.
    */
   async function lookAround(
     organizations: Map<string, OrganizationReplay>,
     open: (organizationId: string) => OrganizationReplay,
   ): Promise<number> {
     for (const [id, one] of organizations) {
-      if (one.waiting() > 0) continue;
+      if (!one.isIdle()) continue;
       await queue.close(id);
       // What was queued meanwhile, or was not read, is read again.
       organizations.delete(id);
     }
-    for (const id of await listed()) if (!organizations.has(id)) organizations.set(id, open(id));
+    for (const [id, token] of await queue.listed()) {
+      const one = getOrInsert(organizations, id, () => open(id));
+      one.announced(token);
+    }
     return organizations.size;
   }
 
@@ -141,7 +147,7 @@ export function startReplayer(options: ReplayerOptions) {
     /** Waits a moment for the requests in progress, and lets another instance take over at once. */
     close: async (): Promise<void> => {
       const late = setTimeout(() => void legacy.close(), stopTimeout);
-      await stop();
+      await Promise.all([stop(), stopRestoring()]);
       clearTimeout(late);
     },
   };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { replayLookKey, replayOrganizationsKey } from '../../../src/redis/keys.ts';
+import { replayLookKey, replayNewsKey } from '../../../src/redis/keys.ts';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { runTool } from '../../support/admin.ts';
 import { startRedis } from '../../support/redis.ts';
@@ -37,14 +37,31 @@ test('a replayer that has sent everything goes on with a change that comes a mom
 });
 
 test('what is on the list is replayed although the list cannot be restored', async () => {
-  jest.spyOn(here.queue, 'restoreList').mockRejectedValue(new Error('CLUSTERDOWN a master is away'));
+  const restore = jest.spyOn(here.queue, 'restoreList');
+  restore.mockRejectedValue(new Error('CLUSTERDOWN a master is away'));
   const warn = jest.spyOn(here.log, 'warn');
-  await here.put('ada', 'Ada');
   const replayer = here.start('one');
+  await until(() => restore.mock.calls.length > 0);
+  await here.put('ada', 'Ada');
   await untilReplayed();
   await replayer.close();
-  expect(here.queue.restoreList).toHaveBeenCalled();
   expect(warn).not.toHaveBeenCalled();
+});
+
+test('while changes wait, an organization is read again only once another one was queued', async () => {
+  const read = jest.spyOn(here.queue, 'read');
+  const listed = jest.spyOn(here.queue, 'listed');
+  here.legacy.behaviour.failWith = 503;
+  await here.put('ada', 'Ada');
+  const replayer = here.start('one');
+  await until(() => here.legacy.received.length === 1);
+  const [reads, looks] = [read.mock.calls.length, listed.mock.calls.length];
+  await until(() => listed.mock.calls.length > looks + 10);
+  expect(read.mock.calls.length).toBe(reads);
+  await here.put('bob', 'Bob');
+  await until(() => here.legacy.received.length === 2);
+  expect(read.mock.calls.length).toBe(reads + 1);
+  await replayer.close();
 });
 
 test('an organization gets on the list although Redis is full', async () => {
@@ -54,7 +71,7 @@ test('an organization gets on the list although Redis is full', async () => {
   await expect(full.set('key', 'value')).rejects.toThrow('OOM');
   const queue = createReplayQueue(full, 'pb:');
   await queue.announce('acme');
-  expect(await queue.listed()).toEqual(['acme']);
+  expect(await queue.listed()).toEqual([['acme', expect.any(String)]]);
   await closeRedis(full);
   await redis.stop();
 });
@@ -62,7 +79,7 @@ test('an organization gets on the list although Redis is full', async () => {
 test('a switch back does not wait for the look at all organizations if an instance could not list one', async () => {
   const bridge = await startLegacyBridge({ replaySecret: 's'.repeat(32) }, {}, 'reverse');
   const { keyPrefix, redisUrl } = bridge.bridge.config;
-  const list = replayOrganizationsKey(keyPrefix);
+  const list = replayNewsKey(keyPrefix);
   await store.set(replayLookKey(keyPrefix), 'another', 'PX', 60_000);
   // As if the instance were killed before it lists the organization.
   await store.set(list, 'no set');

@@ -17,7 +17,7 @@ function replayEndless(
   const keyPrefix = freshPrefix();
   const queue = createReplayQueue(store, keyPrefix);
   const read = new Map<string, number>();
-  jest.spyOn(queue, 'listed').mockResolvedValue([...organizations]);
+  jest.spyOn(queue, 'listed').mockResolvedValue(organizations.map((id) => [id, 'token']));
   jest.spyOn(queue, 'read').mockImplementation((organizationId, count) => {
     const before = read.get(organizationId) ?? 0;
     read.set(organizationId, before + count);

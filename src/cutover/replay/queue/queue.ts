@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { yieldingChunks } from '../../../lib/time-slices.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 import { gathererOf, script } from '../../../redis/connection/script-loader.ts';
@@ -7,7 +8,7 @@ import {
   replayAsideKey,
   replayKey,
   replayListKey,
-  replayOrganizationsKey,
+  replayNewsKey,
   replayPauseKey,
   replaySendersKey,
 } from '../../../redis/keys.ts';
@@ -23,7 +24,7 @@ import {
   type SetAsideChange,
 } from './changes.ts';
 
-const addToList = script<[organizationId: string], null>('cutover/replay/announce');
+const addToList = script<[organizationId: string, token: string], null>('cutover/replay/announce');
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
   'cutover/replay/complete',
@@ -59,7 +60,7 @@ const discardedAtOnce = 100;
 export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 
 export function createReplayQueue(store: RedisClient, prefix: string) {
-  const list = replayOrganizationsKey(prefix);
+  const list = replayNewsKey(prefix);
   const gather = gathererOf(store);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
@@ -68,12 +69,12 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
   }
 
   /**
-   * Puts an organization on the list of those in which changes wait: after every change that was queued. Whoever takes it
-   * off looks for changes again afterwards, so one that waits is missing for a moment only; or, if its instance was
-   * killed or a failover lost it, until `restoreList`. Never rejects.
+   * Puts an organization on the list of those in which changes wait, with a new token: after every change that was
+   * queued. Whoever takes it off looks for changes again afterwards, so one that waits is missing for a moment only; or,
+   * if its instance was killed or a failover lost it, until `restoreList`. Never rejects.
    */
   async function announce(organizationId: string): Promise<void> {
-    await addToList(store, list, organizationId).catch(() => {});
+    await addToList(store, list, organizationId, randomUUID()).catch(() => {});
   }
 
   async function backlogOf(organizationId: string) {
@@ -110,19 +111,25 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
   return {
     state,
     announce,
-    /** All organizations in which something waits; there may be others among them, until they are closed. */
-    listed: () => store.smembers(list),
+    /**
+     * All organizations in which something waits, with tokens: nothing was queued since the same one was seen. There may
+     * be others among them, until they are closed.
+     */
+    listed: async (): Promise<[organizationId: string, token: string][]> =>
+      Object.entries(await store.hgetall(list)),
     /** Takes an organization off that list, unless something waits. */
     close: async (organizationId: string): Promise<void> => {
       const isWaiting = async () => (await store.xlen(replayKey(baseOf(organizationId)))) > 0;
       if (await isWaiting()) return;
-      await store.srem(list, organizationId);
+      await store.hdel(list, organizationId);
       if (await isWaiting()) await announce(organizationId);
     },
-    /** Adds what the list lacks. Asks every organization. */
+    /** Announces what waits again, which the list may lack. Asks every organization. */
     restoreList: async (): Promise<void> => {
-      for (const { organizationId, entries } of (await state()).organizations) {
-        if (entries > 0) await announce(organizationId);
+      for await (const ids of organizations()) {
+        gather();
+        const lengths = await Promise.all(ids.map((id) => store.xlen(replayKey(baseOf(id)))));
+        await Promise.all(ids.filter((_, at) => lengths[at] !== 0).map(announce));
       }
     },
     /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */

@@ -11,7 +11,12 @@ import { currentProfile } from '../../../../src/cutover/replay/current-state.ts'
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
-import { organizationBase, settingsKey, unreferencedPicturesKey } from '../../../../src/redis/keys.ts';
+import {
+  organizationBase,
+  replayNewsKey,
+  settingsKey,
+  unreferencedPicturesKey,
+} from '../../../../src/redis/keys.ts';
 import { registerOrganization, saveSettings } from '../../../../src/redis/organizations.ts';
 import { putProfile } from '../../../../src/redis/profiles.ts';
 import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../../src/redis/changes.ts';
@@ -73,9 +78,11 @@ async function waiting(): Promise<AcceptedChange[]> {
 }
 
 /** All keys of the organization and what they hold, except what was recorded of the call itself. */
+/** Except for whether there may be new changes, which another one that is refused announces as well. */
 async function everything(): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const key of (await store.keys(`${prefix}*`)).sort()) found[key] = await store.dump(key);
+  delete found[replayNewsKey(prefix)];
   return found;
 }
 
