@@ -218,13 +218,15 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
           : `the replay pauses, since ${pausedBecause}`,
     };
   }
-  if (setAside > 0 && authorityOf(to) === 'legacy') {
-    yield {
-      code: 'set-aside',
-      reason: `${counted(setAside, 'change')} that the legacy service refused would be undone here`,
-      remedy: 'see profile-bridge admin cutover aside list; then cutover aside retry or drop',
-    };
-  }
+  yield* judgeSetAside(setAside, to);
+}
+
+/** Of changes that are set aside, of which the last ones may be so only once changes have stopped. */
+export function judgeSetAside(count: number, to: Mode): Finding[] {
+  if (count === 0 || authorityOf(to) !== 'legacy') return [];
+  const reason = `${counted(count, 'change')} that the legacy service refused would be undone here`;
+  const remedy = 'see profile-bridge admin cutover aside list; then cutover aside retry or drop';
+  return [{ code: 'set-aside', reason, remedy }];
 }
 
 function* warningsFor(

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { apiKeyKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
+import { apiKeyKey, cutoverKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
@@ -349,6 +349,23 @@ test('the mode does not go back while a change waits for the legacy service', as
   open();
   await untilReplayed();
   expect([code, err]).toEqual([1, expect.stringContaining('in time: run this again, or see')]);
+});
+
+test('the mode does not go back if the last change is refused while changes are on hold', async () => {
+  const { store, config } = here.bridge;
+  const isOnHold = async () => (await store.hget(cutoverKey(config.keyPrefix), 'phase')) === 'stop';
+  here.legacy.behaviour.gate = until(isOnHold);
+  there.save('stranger', { username: `Last of ${ada.id}` });
+  expect(await put(ada, { username: `Last of ${ada.id}` })).toBe(200);
+  const { code, err } = await tool('cutover set mirror --hold 60');
+  there.save('stranger', {});
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining(
+      'reverse as before: 1 change that the legacy service refused would be undone here',
+    ),
+  ]);
+  expect(JSON.parse((await tool('cutover show --json')).out)).toMatchObject({ mode: 'reverse' });
 });
 
 test('back in mirror, both sides are equal', async () => {

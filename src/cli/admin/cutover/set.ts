@@ -9,6 +9,7 @@ import {
   blocksEvenForced,
   judge,
   judgeDoubts,
+  judgeSetAside,
   silence,
   type Finding,
   type Verdict,
@@ -132,7 +133,10 @@ async function obstaclesOnHold(
   { from, to, force = false }: { from: Mode; to: Mode; force: boolean | undefined },
 ): Promise<string[]> {
   // The legacy service must not get authority without what waits, whatever is forced.
-  if (from === 'reverse' && !(to === 'native' && force)) return await untilReplayed(store, keyPrefix, queue);
+  if (from === 'reverse' && !(to === 'native' && force)) {
+    const { reasons, setAside } = await untilReplayed(store, keyPrefix, queue);
+    return force ? reasons : [...reasons, ...judgeSetAside(setAside, to).map(inWords)];
+  }
   if (force || authorityOf(to) === authorityOf(from)) return [];
   const doubts = await readDoubts(store, keyPrefix);
   return judgeDoubts(await readState(store, keyPrefix), doubts).map(inWords);
@@ -141,22 +145,29 @@ async function obstaclesOnHold(
 /** How long a switch waits for the last changes to be replayed, in ms: clients' changes wait meanwhile. */
 const maxReplayMs = 1500;
 
-/** Waits until everything has been replayed and no instance replays any more; returns what prevents that. */
-async function untilReplayed(store: RedisClient, keyPrefix: string, queue: ReplayQueue): Promise<string[]> {
+/**
+ * Waits until everything has been replayed and no instance replays any more; returns what prevents that, and how many
+ * changes are set aside by then.
+ */
+async function untilReplayed(
+  store: RedisClient,
+  keyPrefix: string,
+  queue: ReplayQueue,
+): Promise<{ reasons: string[]; setAside: number }> {
   const deadline = performance.now() + maxReplayMs;
   for (;;) {
     // First: whoever has the lease may still queue a change again.
     const holder = await store.get(replayerKey(keyPrefix));
     const isLate = performance.now() >= deadline;
     if (isLate || (holder === null && (await queue.listed()).length === 0)) {
-      const { entries } = await queue.state();
-      if (entries === 0 && holder === null) return [];
+      const { entries, setAside } = await queue.state();
+      if (entries === 0 && holder === null) return { reasons: [], setAside };
       if (isLate) {
         const what =
           entries > 0
             ? `${counted(entries, 'change')} could not be replayed to the legacy service in time`
             : `instance ${holder} has not given up the replay`;
-        return [`${what}: run this again, or see ${adminCommand} cutover status`];
+        return { reasons: [`${what}: run this again, or see ${adminCommand} cutover status`], setAside };
       }
       // An instance that was killed has not put it on the list.
       if (entries > 0) await queue.restoreList();
