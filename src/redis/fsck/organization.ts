@@ -92,26 +92,30 @@ async function checkGenerations({ store, base, report }: Check): Promise<void> {
 async function checkDenylist(check: Check): Promise<void> {
   const { store, base, snapshot, counts, report } = check;
   const generation = snapshot.index;
+  const { comparison } = snapshot.settings;
   const key = denylistKey(base, generation);
   let entries = 0;
   for await (const page of scanPairs(store, key)) {
     entries += page.length;
     for (const [field, value] of page) {
       const name = value === '' ? field : value;
-      const normalized = normalizedName(name, snapshot.settings.comparison);
+      const normalized = normalizedName(name, comparison);
       const fault = nameFault(name);
       if (normalized === field && fault === undefined) continue;
-      const refile: Repair = {
-        expect: [[value, 'hget', key, field]],
+      // Which of the two was meant is unknown, and no name may lose its denial.
+      const isDenied = nameFault(field) === undefined && normalizedName(field, comparison) === field;
+      const spelling = normalized === name ? '' : name;
+      const repair: Repair = {
+        ...removeField(key, field, value),
         commands: [
-          ['hdel', key, field],
-          ['hsetnx', key, normalized, normalized === name ? '' : name],
+          isDenied ? ['hset', key, field, ''] : ['hdel', key, field],
+          ...(fault === undefined ? [['hsetnx', key, normalized, spelling]] : []),
         ],
       };
-      const [what, repair] =
+      const what =
         fault === undefined
-          ? [`is stored under ${quote(field)}, where no lookup finds it`, refile]
-          : [`${fault}, so nobody can have it`, removeField(key, field, value)];
+          ? `is stored under ${quote(field)}, where no lookup finds it`
+          : `${fault}, so nobody can have it`;
       const detail = `denied name ${quote(name)} ${what}`;
       if (await report('denied-name-misfiled', detail, { generation, ...repair })) continue;
       // The entry is another by now, or the comparison is, and with it the list.

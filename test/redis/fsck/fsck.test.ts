@@ -361,8 +361,16 @@ describe('the denylist', () => {
   test('has every name under its form', async () => {
     await store.hset(`${base}d0`, 'e\u0301', '', 'nowhere', 'Root');
     await expectRepaired('denied-name-misfiled', 'denied-name-misfiled');
-    expect(await store.hgetall(`${base}d0`)).toEqual({ '\u00E9': 'e\u0301', Root: '' });
+    expect(await store.hgetall(`${base}d0`)).toEqual({ '\u00E9': 'e\u0301', Root: '', nowhere: '' });
     expect(await put('eve', 'Root')).toBe('denied');
+    const trail = JSON.stringify(await store.xrange(`${base}audit`, '-', '+'));
+    expect(trail).toContain('"field","nowhere","value","Root"');
+  });
+
+  test('keeps a name denied whose spelling is damaged', async () => {
+    await store.hset(`${base}d0`, 'root', 'x', 'admin', 'a\tb');
+    await expectRepaired('denied-name-misfiled', 'denied-name-misfiled');
+    expect(await store.hgetall(`${base}d0`)).toEqual({ root: '', x: '', admin: '' });
   });
 
   test('loses what nobody can have as a name', async () => {
