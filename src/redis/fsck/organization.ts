@@ -71,7 +71,14 @@ async function checkSettings({ store, base, snapshot, report }: Check): Promise<
     const detail = `field ${field} of ${quote(key)} is ${quote(value)}, which Profile Bridge never writes`;
     await report('settings-invalid', `${detail}: correct it, then run profile-bridge admin fsck --repair`);
   }
-  return wrong.length === 0;
+  if (wrong.length > 0) return false;
+  // A rebuild stores both: without its own, the generation of `index` is not the one in force, which may be another.
+  const { index = '0', building } = rest;
+  const others = Object.keys(rest).filter((field) => /^n\d+$/.test(field));
+  if (building === undefined || `n${index}` in rest || others.length === 0) return true;
+  const detail = `${quote(key)} has ${others.join(', ')}, but not n${index} of generation ${index}, which would be in force: set field index to the generation in force`;
+  await report('settings-invalid', detail);
+  return false;
 }
 
 async function checkGenerations({ store, base, report }: Check): Promise<void> {

@@ -309,7 +309,20 @@ describe('the index of names', () => {
     await expectRepaired('generation-left-over');
   });
 
+  test('is kept, and so is the denylist, where the settings have lost which generation is in force', async () => {
+    await changeComparison(store, base, 'case-insensitive');
+    await overwriteDenylist(await context(), ['root']);
+    await store.hdel(`${base}settings`, 'index');
+    const { faults } = await check(true);
+    expect(faults).toMatchObject([{ kind: 'settings-invalid', isRepaired: false }]);
+    expect(faults[0]?.detail).toContain('set field index');
+    expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
+    await store.hset(`${base}settings`, 'index', '1');
+    expect((await check()).faults).toEqual([]);
+  });
+
   test('is examined within a moment, however much killed rebuilds left behind', async () => {
+    await store.hset(`${base}settings`, 'n0', '1');
     for (let generation = 1; generation <= 5; generation++) {
       await store.hset(`${base}settings`, `n${generation}`, '1');
     }

@@ -321,6 +321,15 @@ describe('changing how names are compared', () => {
     expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({ kind: 'rebuilt' });
   });
 
+  test('keeps the denylist where the settings have lost which generation is in force', async () => {
+    const base = await newOrganization();
+    await changeComparison(store, base, 'case-insensitive');
+    await store.hset(`${base}d1`, 'root', '');
+    await store.hdel(`${base}settings`, 'index');
+    expect(await changeComparison(store, base, 'exact')).toEqual({ kind: 'inconsistent' });
+    expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
+  });
+
   test('reads no key of another organization', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');

@@ -11,7 +11,8 @@ local token, lease_ms, comparison = unpack(ARGV)
 local have = redis.call('HMGET', settings_key(), 'comparison', 'index', 'building')
 if (have[1] or 'exact') == comparison then return { 'unchanged' } end
 local index, building = have[2] or '0', whole_number(have[3] or '0')
-local buckets = whole_number(redis.call('HGET', settings_key(), 'n' .. index) or '1')
+-- Only before the first rebuild may the number of buckets be missing.
+local buckets = whole_number(redis.call('HGET', settings_key(), 'n' .. index) or (have[3] and '' or '1'))
 if not (whole_number(index) and building and buckets and buckets > 0) then return { 'inconsistent' } end
 if redis.call('EXISTS', names_key(index, buckets)) == 1 then return { 'inconsistent' } end
 if not redis.call('SET', rebuild_key(), token .. ' 0', 'NX', 'PX', lease_ms) then return { 'busy' } end
