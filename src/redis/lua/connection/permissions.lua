@@ -21,10 +21,10 @@ local calls = {
   { 'incr', key }, { 'incrby', key, 1 }, { 'pttl', key }, { 'xadd', key, '*', 'f', 'v' }, { 'xlen', key },
   { 'xrange', key, '-', '+' }, { 'xdel', key, '0-1' }, { 'scan', 0, 'count', 1 }, { 'dbsize' }, { 'time' },
 }
--- What Redis 7.0 says, and what Redis 7.2 and Valkey say; and the end of what each says of a command that was renamed.
+-- What Redis 7.0 says, and what Redis 7.2 and Valkey say; and, with or without the word Redis, of a renamed command.
 local function is_refusal(message)
   return string.find(message, "can't run this command", 1, true) or string.find(message, 'permissions to run', 1, true)
-    or string.find(message, 'command called from script', 1, true)
+    or string.find(message, 'Unknown .-command called from script')
 end
 local refused = {}
 for _, call in ipairs(calls) do
