@@ -9,7 +9,7 @@ import { runShell } from './programs.ts';
 
 const mapping = `entities:
   profiles:
-    key: [userId]
+    key: [organizationId, userId]
     query: |
       SELECT '${organization}' AS "organizationId", id AS "userId", name AS username,
         picture AS "profilePictureUrl", datasource AS "avatar.datasourceId", object AS "avatar.objectDefinitionId",

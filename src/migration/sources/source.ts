@@ -32,6 +32,11 @@ export interface ReadOptions {
   readonly size?: number | undefined;
   /** Epoch milliseconds: rows known to have last changed before then may be left out if that saves reading them. */
   readonly since?: number | undefined;
+  /**
+   * Whether a record that was read may have the identity of an earlier one; asked at the end. Given, a source need not
+   * remember keys that cannot be equal unless identities are.
+   */
+  readonly mayRepeat?: (() => boolean) | undefined;
   /** Ends the reading early, also while the source takes its time. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -76,7 +76,9 @@ export async function readSource(
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
     reading.read.set(entity, 0);
     let [lastId, namespace] = ['', ''];
-    for await (const batch of scope.source.read(entity, { ...scope, signal })) {
+    let hasRepeats = false;
+    const options = { ...scope, signal, mayRepeat: () => hasRepeats };
+    for await (const batch of scope.source.read(entity, options)) {
       if (signal.aborted) break;
       progress.advance(`${phase} ${entity}`, batch.rows.length, batch.progress);
       for (const detail of batch.warnings ?? [])
@@ -103,7 +105,10 @@ export async function readSource(
         lastId = id;
         const identity = identityOf(entity, record, organization);
         const isRepeated = reading.seen.add(namespace, identity);
-        if (isRepeated) reading.repeated.add(namespace, identity);
+        if (isRepeated) {
+          hasRepeats = true;
+          reading.repeated.add(namespace, identity);
+        }
         const item: Item = { seq: before + index, record, organization, isRepeated, batch, index };
         if (!organization.isKnown) reportUnknown(context, entity, item);
         warn(context, entity, item, warnings, latest);

@@ -1,4 +1,5 @@
 import { printable } from '../../../lib/system/terminal.ts';
+import { identityFields } from '../../analysis/identity.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
 import { shapes, type Entity } from '../../records/records.ts';
@@ -63,6 +64,8 @@ async function openTable(
   );
   checkTypes(columns, fields, inQuery);
   const readRow = createRowReader(fields);
+  const keyFields = new Set(keyCells.map((index) => fields[index]));
+  const isKeyOfIdentity = identityFields[entity].every((field) => keyFields.has(field));
   const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));
   const apiKey = fields.indexOf('apiKey');
   const updated = columns[fields.indexOf('updatedAt')];
@@ -119,24 +122,26 @@ async function openTable(
   return async function* (options) {
     const part = changedSince(select, updated, options.since, database.quote);
     const total = await database.estimate(part, inQuery);
-    const seen = createSeen();
-    let mayRepeat = false;
+    // Keys that contain the identity repeat only where it does, and the reader looks for that as well.
+    const seen = isKeyOfIdentity && options.mayRepeat !== undefined ? undefined : createSeen();
+    let isRepeated = false;
     const batch = createBatchBuilder(entity, options, (row: Key) => `${entity} row ${show(row)}`);
     let read = 0;
     for await (const page of stream(part)) {
       for (const cells of page) {
         const fault = readJson(cells);
         const row = keyOf(cells);
-        if (seen.add('', row.length === 1 ? (row[0] ?? '') : JSON.stringify(row))) mayRepeat = true;
+        if (seen?.add('', row.length === 1 ? (row[0] ?? '') : JSON.stringify(row)) === true)
+          isRepeated = true;
         read += 1;
         batch.add(readRow(cells), widthOf(cells), row, fault);
         if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
       }
     }
     const warned = await database.warning?.(inQuery);
-    if (mayRepeat) await checkUnique(part);
     const warning = `the database warns (${warned}): check that the query changes and loses no value`;
     yield { ...batch.cut(1), warnings: warned === undefined ? [] : [warning] };
+    if (seen === undefined ? options.mayRepeat?.() : isRepeated) await checkUnique(part);
   };
 }
 

@@ -226,6 +226,34 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     expect(await messageOf(() => readRows(single, 'profiles'))).toMatch(/\(4711\) comes more than once/);
   });
 
+  test('a key that contains the identity is not unique where an identity comes twice, and is named', async () => {
+    await under.run(
+      url,
+      'CREATE TABLE joined (org varchar(20) NOT NULL, id int NOT NULL)',
+      `INSERT INTO joined SELECT 'a', n FROM (${under.numbers(2000)}) AS numbers`,
+      "INSERT INTO joined VALUES ('a', 7), ('b', 8)",
+    );
+    const mapping = join(newFolder(), 'mapping.yaml');
+    const query = `SELECT org AS ${organization}, id AS ${user} FROM joined`;
+    writeFileSync(mapping, profiles(query, 'userId, organizationId'));
+    expect(await createTool().text('apply', '--source', url, '--mapping', mapping)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining(
+        'entities.profiles.key: (userId, organizationId) is not unique, (7, a) comes more than once: add a column',
+      ),
+    });
+  });
+
+  test('a key that does not contain the identity is not unique, though no identity comes twice, and is named', async () => {
+    const hash = under.quote('apiKeySha256');
+    const query = ['a', 'b']
+      .map((org) => `SELECT '${org}' AS ${organization}, '${'0'.repeat(64)}' AS ${hash}, 'admin' AS role`)
+      .join(' UNION ALL ');
+    const source = await open(`entities: {api-keys: {query: ${JSON.stringify(query)}, key: [apiKeySha256]}}`);
+    const said = await messageOf(() => readRows(source, 'api-keys', { mayRepeat: () => false }));
+    expect(said).toMatch(/\(apiKeySha256\) is not unique, \(0+\) comes more than once/);
+  });
+
   test('a key that is null somewhere is named', async () => {
     await under.run(
       url,
