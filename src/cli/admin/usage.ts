@@ -50,6 +50,13 @@ export function addUsage(program: AdminCommand): void {
       'usage retire-check --days 90 && echo "nobody calls"',
     )
     .runs(checkRetirement);
+  // Last, since subcommands would inherit it.
+  usage.allowExcessArguments().hook('preAction', refuseUnknownCommand);
+}
+
+/** In place of "too many arguments", which does not say what is wrong with a misspelled subcommand. */
+function refuseUnknownCommand(usage: Command, { args: [word] }: Command): void {
+  if (word !== undefined) usage.error(`error: unknown command '${word}'`);
 }
 
 /**

@@ -226,7 +226,8 @@ describe('usage', () => {
     ['retire-check --days soon', 'whole number'],
     ['--csv retire-check', "retire-check has no option '--csv'"],
     ['--from 2026-01-01 retire-check', "retire-check has no option '--from'"],
-    ['retired', 'too many arguments'],
+    ['retired', "unknown command 'retired'"],
+    ['retire-check now', 'too many arguments'],
   ])('exits 2 on options it cannot parse: %s', async (flags, reason) => {
     const wrong = await admin(`usage ${flags}`);
     expect(wrong).toMatchObject({ code: 2, out: '' });
