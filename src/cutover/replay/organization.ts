@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
 import type { Cutover } from '../switch/instance.ts';
-import { organizationBase } from '../../redis/keys.ts';
 import type { ReplayCredentials } from './credentials.ts';
-import { currentProfile } from './current-state.ts';
 import type { Delivered, Delivery, DeliveryOptions } from './delivery.ts';
 import type { Throttle } from './throttle.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { firstKey, isAnyKeyAccepted, type OpenKey } from './api-keys.ts';
-import { delayAfter, nextAfter, orderForm, setAsideAfterMs, sendable, type WaitingChange } from './rules.ts';
+import { delayAfter, nextAfter, setAsideAfterMs } from './rules.ts';
+import { createWaiting, type Entry, type WaitingOptions } from './waiting.ts';
 
 export interface ReplayOptions extends Omit<DeliveryOptions, 'queue'> {
   queue: ReplayQueue;
@@ -18,7 +17,7 @@ export interface ReplayOptions extends Omit<DeliveryOptions, 'queue'> {
   log: Log;
 }
 
-export interface ReplayContext extends ReplayOptions {
+export interface ReplayContext extends ReplayOptions, Omit<WaitingOptions, 'queue'> {
   delivery: Delivery;
   throttle: Throttle;
   /** What changes are marked with: a different one for each lease. */
@@ -28,99 +27,39 @@ export interface ReplayContext extends ReplayOptions {
   signal: AbortSignal;
   /** Whether no other instance can have begun to replay. */
   hasLease: () => boolean;
-  /** How many changes of an organization may be in memory; the others wait in Redis until some have been replayed. */
-  maxInMemory: () => number;
-  /** A monotonic clock, in ms. */
-  now: () => number;
   onProgress: () => void;
 }
 
-/** A waiting change with what has happened to it so far. */
-interface Entry extends WaitingChange {
-  queued: QueuedChange;
-  /** Who else has begun to send it, as far as is known. */
-  otherSender: string | undefined;
-  isUnderWay: boolean;
-  /** When it may be sent (again), by `now`. */
-  notBefore: number;
-  sent: number;
-  failingSince: number | undefined;
-  /** Whether the legacy service was healthy the last time, after the change had failed for long. */
-  isSuspect: boolean;
-  /** The API keys that the legacy service has refused since it was last postponed, by their public ids, and how. */
-  refusals: Map<string, KeyRefusal & { status: number; code: string | undefined }>;
-}
-
-const readAtOnce = 500;
 /** How often to try to queue a change again, in ms. */
 const repairInterval = 1000;
 
 /** The replay of one organization's changes, while this instance has the lease. */
 export function replayOrganization(context: ReplayContext, organizationId: string) {
-  const { store, keyPrefix, cutover, queue, delivery, credentials, throttle, log } = context;
+  const { cutover, queue, delivery, credentials, throttle, log } = context;
   const { sender, maySend, signal, now } = context;
   const { timeoutMs } = context.legacy;
-  const base = organizationBase(keyPrefix, organizationId);
-  const entries = new Map<string, Entry>();
-  let lastRead: string | undefined;
-  /** By which changes were announced last, and whether some may wait that are not in memory. */
-  let token: string | undefined;
-  let hasMore = true;
+  const waiting = createWaiting(context, organizationId);
   /** Whether nothing waited in the last step. */
   let isIdle = false;
   /** Whether a change has failed since the last one that was replayed. */
   let isFailing = false;
 
-  async function readNew(): Promise<void> {
-    while (hasMore) {
-      const count = Math.min(readAtOnce, context.maxInMemory() - entries.size);
-      if (count <= 0) return;
-      const found = await queue.read(organizationId, count, lastRead);
-      for (const queued of found) {
-        entries.set(queued.id, await toEntry(queued));
-        lastRead = queued.id;
-      }
-      hasMore = found.length === count;
-    }
-  }
-
-  async function toEntry(queued: QueuedChange): Promise<Entry> {
-    const { id, caller, change, sender: otherSender } = queued;
-    const { userId } = caller;
-    const isPut = change.kind === 'put' && userId !== undefined;
-    const current = isPut && queued.isRetry ? await currentProfile(store, base, userId) : undefined;
-    const names = isPut ? [change.released, change.username, current?.username] : [];
-    return {
-      id,
-      ...(isPut && { userId }),
-      names: names.filter((name) => name !== undefined).map(orderForm),
-      queued,
-      otherSender,
-      isUnderWay: false,
-      // A request of another sender may still take effect, since it had the lease until a moment ago.
-      notBefore: otherSender === undefined ? 0 : now() + 2 * timeoutMs,
-      sent: 0,
-      failingSince: undefined,
-      isSuspect: false,
-      refusals: new Map(),
-    };
-  }
-
   async function send(entry: Entry): Promise<void> {
     const { id, queued } = entry;
     // What is sent is the current state, which later changes in the queue may have produced.
-    if (queued.isRetry && isConcernedLater(entry)) {
+    if (queued.isRetry && waiting.isConcernedLater(entry)) {
       await queue.retry(organizationId, id);
-      return void entries.delete(id);
+      return waiting.remove(entry);
     }
-    const key = firstKey(credentials, ofSameUser(entry), entry.refusals);
+    // Any of the user's keys will do.
+    const key = firstKey(credentials, waiting.ofSameUser(entry), entry.refusals);
     if (key === undefined) return await withoutKey(entry);
     const prepared = await delivery.prepare(queued, key.apiKey);
     if (prepared === 'nothing') return await complete(entry);
     if (prepared === 'picture-gone') return await setAside(entry, 0, 'its picture file is gone');
     // It may have been removed meanwhile, as by `cutover set native --force`.
     const marked = await queue.mark(organizationId, id, sender, entry.otherSender);
-    if (marked === undefined) return void entries.delete(id);
+    if (marked === undefined) return waiting.remove(entry);
     if (marked !== sender) {
       entry.otherSender = marked;
       return hold(entry, 2 * timeoutMs);
@@ -128,7 +67,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     if (!maySend()) return;
     entry.sent += 1;
     // Before it is sent: one that is made while the response is under way may have released the name too late.
-    const hasOlder = entries.keys().next().value !== id;
+    const hasOlder = waiting.hasOlder(entry);
     const delivered = await delivery.send(prepared);
     if (!context.hasLease() && delivered.outcome.kind !== 'unreachable') await repair(queued);
     await settle(entry, delivered, hasOlder, key);
@@ -168,20 +107,12 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     }
   }
 
-  /** The change itself, then the others of its user: any of their keys will do. */
-  function* ofSameUser({ queued: own, userId }: Entry): Generator<QueuedChange, void> {
-    yield own;
-    if (userId === undefined) return;
-    for (const { queued } of entries.values()) if (queued.caller.userId === userId) yield queued;
-  }
-
   /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
   async function areRefusedForGood(refusals: readonly KeyRefusal[]): Promise<boolean> {
     if (refusals.some(({ forMs }) => forMs < setAsideAfterMs)) return false;
     if (refusals.every(({ isOtherAccepted }) => isOtherAccepted)) return true;
     // Nothing else may have been sent meanwhile, since everything may be waiting for this change.
-    const waiting = [...entries.values()].map(({ queued }) => queued);
-    const isAccepted = await isAnyKeyAccepted(credentials, waiting, delivery);
+    const isAccepted = await isAnyKeyAccepted(credentials, waiting.changes(), delivery);
     if (isAccepted) throttle.answered();
     return isAccepted;
   }
@@ -247,29 +178,16 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entry.notBefore = now() + ms;
   }
 
-  /**
-   * Whether a later change concerns the same user or name. Not one that is a retry as well, since each would go behind
-   * the other for ever.
-   */
-  function isConcernedLater({ id, userId, names }: Entry): boolean {
-    const all = [...entries.values()];
-    const later = all.slice(all.findIndex((one) => one.id === id) + 1);
-    return later.some(
-      (one) =>
-        !one.queued.isRetry &&
-        (one.userId === undefined || one.userId === userId || one.names.some((name) => names.includes(name))),
-    );
-  }
-
-  async function complete({ id }: Entry, acceptedKey?: string, uploaded?: UploadedFile): Promise<void> {
-    await queue.complete(organizationId, id, acceptedKey, uploaded);
-    entries.delete(id);
+  async function complete(entry: Entry, acceptedKey?: string, uploaded?: UploadedFile): Promise<void> {
+    await queue.complete(organizationId, entry.id, acceptedKey, uploaded);
+    waiting.remove(entry);
     isFailing = false;
   }
 
-  async function setAside({ id }: Entry, status: number, reason: string): Promise<void> {
+  async function setAside(entry: Entry, status: number, reason: string): Promise<void> {
+    const { id } = entry;
     await queue.setAside(organizationId, id, { status, reason });
-    entries.delete(id);
+    waiting.remove(entry);
     log.warn('a change could not be replayed to the legacy service', { organizationId, id, status, reason });
   }
 
@@ -288,18 +206,13 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   return {
-    /** New changes are read only after an announcement with another token. */
-    announced: (latest: string): void => {
-      hasMore ||= latest !== token;
-      token = latest;
-    },
+    announced: waiting.announced,
     /** Reads new changes, and starts to send those that may be sent; returns how many requests were started. */
     step: async (): Promise<number> => {
-      await readNew();
-      const isHeld = ({ isUnderWay, notBefore }: Entry): boolean => isUnderWay || notBefore > now();
-      const some = sendable(entries.values(), isHeld, throttle.free());
+      await waiting.readNew();
+      const some = waiting.sendable(throttle.free());
       for (const entry of some) begin(entry);
-      isIdle = entries.size === 0;
+      isIdle = waiting.isEmpty();
       return some.length;
     },
     isIdle: (): boolean => isIdle,
