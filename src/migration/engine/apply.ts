@@ -67,7 +67,7 @@ async function applyLocked(
   last: RoundState | undefined,
 ) {
   const { run, source } = chosen;
-  const { signal, issues, progress, lock, organizations } = context;
+  const { signal, issues, progress, lock } = context;
   if (last === undefined && choice.isNextRound === true) {
     throw new FinalError(
       `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
@@ -80,16 +80,8 @@ async function applyLocked(
   const keeper = createRoundKeeper(context, round, source.version);
   const pacer = createPacer(choice.rate, signal);
 
-  const earlier = await runOrganizations(context, run);
-  for (const id of earlier) await organizations.find(id);
-  // Before their records are read: an apply that was paused cannot change what was found.
-  await claimAll(context);
-  const recorded = await countPendingRenames(context, earlier);
-  const uncompleted = await completeRenames(context, earlier);
-  const isSameSource = round.loaded !== undefined && round.loaded.version === source.version;
-  if (!isSameSource) await rollBack(context);
-  // Where nothing is left to take over, what was loaded has been rolled back since.
-  if (!isSameSource || (await takeOver(context)).length === 0) round.loaded = undefined;
+  const earlier = await completeEarlierRenames(context);
+  round.loaded = await takeOverLoaded(context, round.loaded, source.version);
   const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
   const isPruning = choice.prune === true && isFull;
   const afterwards = isFull ? choice.afterwards : undefined;
@@ -104,7 +96,7 @@ async function applyLocked(
     });
     const { pruning, renames, reading } = assessment;
     const startedAt = Date.now();
-    let pendingRenames = uncompleted;
+    let pendingRenames = earlier.pending;
     let pruned: Pruned | undefined;
     let readsAllNext = false;
     const ended = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
@@ -119,7 +111,7 @@ async function applyLocked(
       assessment,
       pruned,
       /** Renames that an earlier attempt had left on record, and this one made. */
-      completedRenames: recorded - uncompleted,
+      completedRenames: earlier.completed,
       /** Renames on record that are still to be made. */
       pendingRenames,
       /** How long this process wrote, after reading, in ms. */
@@ -168,6 +160,32 @@ async function applyLocked(
     await load.settle();
     await keeper.drain();
   }
+}
+
+/** Makes the renames that earlier attempts have left on record, before anything is read; how many it made and did not. */
+async function completeEarlierRenames(
+  context: LockedContext,
+): Promise<{ completed: number; pending: number }> {
+  const ids = await runOrganizations(context, context.lock.run);
+  for (const id of ids) await context.organizations.find(id);
+  // Before their records are read: an apply that was paused cannot change what was found.
+  await claimAll(context);
+  const recorded = await countPendingRenames(context, ids);
+  const pending = await completeRenames(context, ids);
+  return { completed: recorded - pending, pending };
+}
+
+/** Takes over what an earlier attempt has loaded from the same state of the source, or rolls it back. */
+async function takeOverLoaded(
+  context: LockedContext,
+  loaded: RoundState['loaded'],
+  version: string | undefined,
+): Promise<RoundState['loaded']> {
+  if (loaded !== undefined && loaded.version === version)
+    // Where nothing is left to take over, what was loaded has been rolled back since.
+    return (await takeOver(context)).length === 0 ? undefined : loaded;
+  await rollBack(context);
+  return undefined;
 }
 
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
