@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
-import { organizationBase } from '../../src/redis/keys.ts';
+import { organizationBase, settingsKey } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
@@ -51,6 +51,12 @@ describe('an overwrite of the denylist', () => {
     expect(await denied()).toEqual(['old']);
   });
 
+  test('leaves nothing of the old list behind', async () => {
+    for (const name of ['old', 'new']) await overwriteDenylist(await context(), [name]);
+    expect(await denied()).toEqual(['new']);
+    expect(await store.exists(`${base}stage`, `${base}stage-owner`, `${base}stage-old`)).toBe(0);
+  });
+
   test('keeps its stage in a key that never expires, which would free it on the main thread', async () => {
     await stageOpen(store, base, 0, '0', 'mine', 60_000);
     await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
@@ -68,4 +74,14 @@ describe('the record of local writes', () => {
     expect(await store.hgetall(`${base}denylist-writes`)).toEqual({ '': '0' });
     expect(await denied()).toEqual(['after', 'b']);
   });
+});
+
+test('a ban of a name that is already denied keeps its spelling, and is not in the audit trail', async () => {
+  await store.hset(settingsKey(base), 'comparison', 'case-insensitive');
+  for (const name of ['Root', 'ROOT']) {
+    const outcome = await banUsernames(await context(), new Map([[name, 'x']]));
+    expect(outcome).toMatchObject({ failures: [] });
+  }
+  expect(await store.hgetall(`${base}d0`)).toEqual({ root: 'Root' });
+  expect(await store.xlen(`${base}audit`)).toBe(1);
 });
