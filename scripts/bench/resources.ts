@@ -21,7 +21,8 @@ export type Resources = Awaited<ReturnType<typeof openResources>>;
 export async function openStore(): Promise<{ url: string; store: RedisClient; close: () => Promise<void> }> {
   const redis = await startRedis(['--slowlog-log-slower-than', '1000', '--slowlog-max-len', '1000']);
   try {
-    const client = await connectRedis(redis.url);
+    // To empty a store of a million profiles takes a slow machine seconds.
+    const client = await connectRedis(redis.url, { commandTimeout: 60_000 });
     const close = async (): Promise<void> => {
       await closeRedis(client);
       await redis.stop();
