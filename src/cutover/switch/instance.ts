@@ -4,23 +4,9 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { authorityOf, type Mode } from '../modes.ts';
-import {
-  acknowledges,
-  follow,
-  readLease,
-  type Announcement,
-  type SwitchPhase,
-  type Position,
-} from './protocol.ts';
-import {
-  newRegistration,
-  removeEnded,
-  toAnnouncement,
-  cutoverHeartbeat,
-  cutoverRemove,
-  type HeartbeatReply,
-  type Registration,
-} from './registry.ts';
+import { needsLegacy, startHeartbeats } from './heartbeats.ts';
+import { readLease, type Position } from './protocol.ts';
+import { cutoverRemove, newRegistration, removeEnded, type Registration } from './registry.ts';
 
 /** A change that the service has accepted to make. */
 export interface Admission {
@@ -41,8 +27,8 @@ export interface CutoverOptions extends Pick<Registration, 'kind' | 'legacy' | '
   onMode?: (mode: Mode) => void;
 }
 
-/** How often an instance reads the mode, in ms: normally, and during a switch. */
-const interval = { usual: 500, switching: 50 };
+/** How often this process checks that it was not paused, in ms. */
+const pauseInterval = 500;
 /** How often a waiting change checks whether it may go on, in ms. */
 const waitInterval = 20;
 /**
@@ -58,24 +44,19 @@ const storeAway = 1000;
  */
 export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   const { keyPrefix, log } = options;
-  const key = cutoverKey(keyPrefix);
   const { id, registration } = newRegistration(options);
+  let admitted = 0;
+  let isUnsaved = (): boolean => false;
 
   await removeEnded(store, keyPrefix);
-  let position = follow(await heartbeat(0, '-', true), 0);
+  const heartbeats = await startHeartbeats(store, { keyPrefix, id, registration, unfinished, onAnswer });
+  let position = heartbeats.first;
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();
   /** When this process last noticed that it runs, and that it had not run for a while. */
   let ranAt = heardAt;
   let resumedAt = -Infinity;
-  let admitted = 0;
-  let acknowledged: SwitchPhase | undefined;
-  let running: Promise<void> | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let isClosed = false;
-  let isUnsaved = (): boolean => false;
-  const watching = setInterval(wasPaused, interval.usual).unref();
-  plan();
+  const watching = setInterval(wasPaused, pauseInterval).unref();
 
   return {
     id,
@@ -120,59 +101,20 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     },
     /** Ends the registration; requests must have ended. */
     close: async (): Promise<void> => {
-      isClosed = true;
-      clearTimeout(timer);
       clearInterval(watching);
-      await running;
+      await heartbeats.stop();
       const doubt = isUnsaved()
         ? `${id} stopped before it could record which changes may be missing here`
         : '';
       // Otherwise another instance, or the next switch, removes it.
-      await cutoverRemove(store, key, id, doubt).catch(() => {});
+      await cutoverRemove(store, cutoverKey(keyPrefix), id, doubt).catch(() => {});
     },
   };
 
-  /** Sends a heartbeat; returns what the store says about the mode. */
-  async function heartbeat(seen: number, phase = '-', isFirst = false): Promise<Announcement> {
-    const own = JSON.stringify(registration);
-    const reply = await cutoverHeartbeat(store, key, id, own, seen, phase, Number(isFirst));
-    if (reply.kind !== 'ok') throw new Error(whyNotServing(reply));
-    return toAnnouncement(reply);
-  }
-
-  async function beat(): Promise<void> {
-    const sentAt = performance.now();
-    acknowledged = acknowledges(position, unfinished());
-    try {
-      apply(follow(await heartbeat(position.epoch, acknowledged), position.epoch));
-      heardAt = sentAt;
-    } catch {
-      // An unavailable store is reported elsewhere; the mode stays as it is.
-    }
-  }
-
-  /** One heartbeat at a time; a caller that comes during one waits for the one after. */
-  async function refresh(): Promise<void> {
-    await running;
-    running ??= beat().finally(() => {
-      running = undefined;
-      plan();
-    });
-    await running;
-  }
-
-  function plan(): void {
-    if (isClosed) return;
-    clearTimeout(timer);
-    const isUrgent = position.phase !== undefined && acknowledges(position, unfinished()) !== acknowledged;
-    const delay = isUrgent ? 0 : position.phase === undefined ? interval.usual : interval.switching;
-    timer = setTimeout(() => void refresh(), delay);
-    timer.unref();
-  }
-
-  function apply(next: Position): void {
+  function onAnswer(next: Position, sentAt: number): void {
     const before = position;
     position = next;
+    heardAt = sentAt;
     if (next.isRegressed && !before.isRegressed) {
       log?.error(
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
@@ -180,7 +122,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     }
     if (next.reads !== before.reads) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });
-      if (!knowsAuthority()) log?.error(whyNotServing({ kind: 'needs-legacy', mode: next.reads }));
+      if (!knowsAuthority()) log?.error(needsLegacy(next.reads));
       options.onMode?.(next.reads);
     }
   }
@@ -197,25 +139,27 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
   function release(): void {
     admitted -= 1;
-    if (admitted === 0 && position.phase !== undefined) plan();
+    if (admitted === 0 && position.phase !== undefined) heartbeats.plan();
   }
 
   async function admitLater(): Promise<Admission> {
     const since = performance.now();
     // While the store is away, what was last known of the mode holds.
     if (isOutOfTouch()) await Promise.race([catchUp(), sleep(maxWait.catchUp, undefined, { ref: false })]);
-    while (position.changes === undefined) {
-      const now = performance.now();
-      const isHeld = position.phase !== undefined && now - heardAt < storeAway;
-      if (now - since >= (isHeld ? maxWait.hold : maxWait.store)) {
+    for (;;) {
+      const { changes, phase } = position;
+      if (changes !== undefined) {
+        requireAuthority();
+        return admitNow(changes);
+      }
+      const isHeld = phase !== undefined && performance.now() - heardAt < storeAway;
+      if (performance.now() - since >= (isHeld ? maxWait.hold : maxWait.store)) {
         throw unavailable(
           'Changes are on hold for a moment; this one was not made. Sending it again is safe.',
         );
       }
       await sleep(waitInterval);
     }
-    requireAuthority();
-    return admitNow(position.changes);
   }
 
   /**
@@ -234,19 +178,19 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return performance.now() - heardAt > readLease;
   }
 
-  /** Whether reads may have moved without this process, in a switch that it takes part in. */
-  function isLapsed(): boolean {
-    return position.phase !== undefined && isOutOfTouch();
-  }
-
   /** Asks the store for the mode: once, or after a pause until it has answered. */
   async function catchUp(): Promise<void> {
-    await refresh();
+    await heartbeats.refresh();
     // Timers that are late after a pause may give up a connection, and with it the first heartbeats.
     while (wasPaused()) {
       await sleep(waitInterval);
-      await refresh();
+      await heartbeats.refresh();
     }
+  }
+
+  /** Whether reads may have moved without this process, in a switch that it takes part in. */
+  function isLapsed(): boolean {
+    return position.phase !== undefined && isOutOfTouch();
   }
 
   async function readLater(): Promise<Mode> {
@@ -271,15 +215,4 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
 
 function unavailable(detail: string): ProblemError {
   return new ProblemError('store-unavailable', detail);
-}
-
-function whyNotServing(reply: Exclude<HeartbeatReply, { kind: 'ok' }>): string {
-  switch (reply.kind) {
-    case 'needs-replay':
-      return 'the mode of the cut-over is reverse, in which every instance records changes for the legacy service: set REPLAY_SECRET to the same secret as the other instances';
-    case 'needs-legacy':
-      return `the mode of the cut-over is ${reply.mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (profile-bridge admin cutover set native)`;
-    case 'native-instances':
-      return `LEGACY_BASE_URL is set, but instances without it already serve from this store (${reply.ids.join(', ')}): stop them first, or run profile-bridge admin cutover set native to keep Redis the authority`;
-  }
 }
