@@ -1,21 +1,16 @@
-import { randomUUID } from 'node:crypto';
-import { yieldingChunks } from '../../../lib/time-slices.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
-import { gathererOf, script } from '../../../redis/connection/script-loader.ts';
+import { script } from '../../../redis/connection/script-loader.ts';
 import {
   organizationBase,
-  organizationsKey,
   replayAsideKey,
   replayKey,
   replayListKey,
-  replayNewsKey,
-  replayPauseKey,
   replaySendersKey,
 } from '../../../redis/keys.ts';
+import { allOrganizations, readBacklog } from './backlog.ts';
 import {
   byId,
   callerFields,
-  timeOf,
   toQueuedChange,
   toSetAsideChange,
   type AcceptedChange,
@@ -23,8 +18,8 @@ import {
   type QueuedChange,
   type SetAsideChange,
 } from './changes.ts';
+import { createReplayList } from './list.ts';
 
-const addToList = script<[organizationId: string, token: string], null>('cutover/replay/announce');
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
   'cutover/replay/complete',
@@ -52,7 +47,6 @@ export interface KeyRefusal {
   isOtherAccepted: boolean;
 }
 
-const organizationsAtOnce = 100;
 const listPartsAtOnce = 50;
 const discardedAtOnce = 100;
 
@@ -60,78 +54,13 @@ const discardedAtOnce = 100;
 export type ReplayQueue = ReturnType<typeof createReplayQueue>;
 
 export function createReplayQueue(store: RedisClient, prefix: string) {
-  const list = replayNewsKey(prefix);
-  const gather = gathererOf(store);
+  const list = createReplayList(store, prefix);
   const baseOf = (organizationId: string): string => organizationBase(prefix, organizationId);
 
-  async function* organizations(): AsyncGenerator<string[]> {
-    yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
-  }
-
-  /**
-   * Puts an organization on the list of those in which changes wait, with a new token: after every change that was
-   * queued. Whoever takes it off looks for changes again afterwards, so one that waits is missing for a moment only; or,
-   * if its instance was killed or a failover lost it, until `restoreList`. Never rejects.
-   */
-  async function announce(organizationId: string): Promise<void> {
-    await addToList(store, list, organizationId, randomUUID()).catch(() => {});
-  }
-
-  async function backlogOf(organizationId: string) {
-    const base = baseOf(organizationId);
-    gather();
-    const [entries, setAside] = await Promise.all([
-      store.xlen(replayKey(base)),
-      store.hlen(replayAsideKey(base)),
-    ]);
-    const [oldest] = entries === 0 ? [] : await store.xrange(replayKey(base), '-', '+', 'COUNT', 1);
-    return { organizationId, entries, setAside, oldestAt: oldest && timeOf(oldest[0]) };
-  }
-
-  /** What waits in all organizations, as of now. Asks each of them. */
-  async function state() {
-    const found: Awaited<ReturnType<typeof backlogOf>>[] = [];
-    for await (const ids of organizations()) {
-      const some = await Promise.all(ids.map(backlogOf));
-      found.push(...some.filter(({ entries, setAside }) => entries + setAside > 0));
-    }
-    const oldest = found.map(({ oldestAt }) => oldestAt).filter((at) => at !== undefined);
-    return {
-      entries: found.reduce((sum, { entries }) => sum + entries, 0),
-      /** When the oldest entry was accepted, ms by the store's clock. */
-      oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
-      setAside: found.reduce((sum, { setAside }) => sum + setAside, 0),
-      /** Why the replay is paused; undefined if it is not. */
-      pausedBecause: (await store.get(replayPauseKey(prefix))) ?? undefined,
-      /** Those in which something waits or is set aside. */
-      organizations: found,
-    };
-  }
-
   return {
-    state,
-    announce,
-    /**
-     * All organizations in which something waits, with tokens: nothing was queued since the same one was seen. There may
-     * be others among them, until they are closed.
-     */
-    listed: async (): Promise<[organizationId: string, token: string][]> =>
-      Object.entries(await store.hgetall(list)),
-    /** Takes an organization off that list, unless something waits. */
-    close: async (organizationId: string): Promise<void> => {
-      const isWaiting = async () => (await store.xlen(replayKey(baseOf(organizationId)))) > 0;
-      if (await isWaiting()) return;
-      await store.hdel(list, organizationId);
-      if (await isWaiting()) await announce(organizationId);
-    },
-    /** Announces what waits again, which the list may lack. Asks every organization. */
-    restoreList: async (): Promise<void> => {
-      for await (const ids of organizations()) {
-        gather();
-        const lengths = await Promise.all(ids.map((id) => store.xlen(replayKey(baseOf(id)))));
-        await Promise.all(ids.filter((_, at) => lengths[at] !== 0).map(announce));
-      }
-    },
+    ...list,
+    /** What waits in all organizations, as of now. Asks each of them. */
+    state: () => readBacklog(store, prefix),
     /** The oldest entries of an organization, in order, at most `count`; only those after the id `after`, if given. */
     read: async (organizationId: string, count: number, after?: string): Promise<QueuedChange[]> => {
       const from = after === undefined ? '-' : `(${after}`;
@@ -189,7 +118,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false if there is none. */
     retry: async (organizationId: string, id: string): Promise<boolean> => {
       const isQueued = (await retryEntry(store, baseOf(organizationId), id)) === 1;
-      await announce(organizationId);
+      await list.announce(organizationId);
       return isQueued;
     },
     /**
@@ -203,7 +132,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
       const fields = JSON.stringify({ ...callerFields(caller, sealedKey), ...what });
       await sendEntryAgain(store, baseOf(caller.organizationId), fields, sender);
-      await announce(caller.organizationId);
+      await list.announce(caller.organizationId);
     },
     /** Discards a change that was set aside; false if there is none. */
     drop: async (organizationId: string, id: string): Promise<boolean> =>
@@ -214,7 +143,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
      */
     discard: async (epoch: number): Promise<Record<AcceptedChange['kind'], number>> => {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
-      for await (const ids of organizations()) {
+      for await (const ids of allOrganizations(store, prefix)) {
         const discardIn = async (id: string): Promise<void> => {
           for (;;) {
             const kinds = await discardEntries(store, baseOf(id), discardedAtOnce, epoch);

@@ -1,0 +1,49 @@
+import { yieldingChunks } from '../../../lib/time-slices.ts';
+import type { RedisClient } from '../../../redis/connection/client.ts';
+import { gathererOf } from '../../../redis/connection/script-loader.ts';
+import {
+  organizationBase,
+  organizationsKey,
+  replayAsideKey,
+  replayKey,
+  replayPauseKey,
+} from '../../../redis/keys.ts';
+import { timeOf } from './changes.ts';
+
+const organizationsAtOnce = 100;
+
+/** The ids of all organizations, some at a time. */
+export async function* allOrganizations(store: RedisClient, prefix: string): AsyncGenerator<string[]> {
+  yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
+}
+
+/** What waits in all organizations, as of now. Asks each of them. */
+export async function readBacklog(store: RedisClient, prefix: string) {
+  const organizations: Awaited<ReturnType<typeof backlogOf>>[] = [];
+  for await (const ids of allOrganizations(store, prefix)) {
+    const some = await Promise.all(ids.map((id) => backlogOf(store, prefix, id)));
+    organizations.push(...some.filter(({ entries, setAside }) => entries + setAside > 0));
+  }
+  const oldest = organizations.map(({ oldestAt }) => oldestAt).filter((at) => at !== undefined);
+  return {
+    entries: organizations.reduce((sum, { entries }) => sum + entries, 0),
+    /** When the oldest entry was accepted, ms by the store's clock. */
+    oldestAt: oldest.length === 0 ? undefined : Math.min(...oldest),
+    setAside: organizations.reduce((sum, { setAside }) => sum + setAside, 0),
+    /** Why the replay is paused; undefined if it is not. */
+    pausedBecause: (await store.get(replayPauseKey(prefix))) ?? undefined,
+    /** Those in which something waits or is set aside. */
+    organizations,
+  };
+}
+
+async function backlogOf(store: RedisClient, prefix: string, organizationId: string) {
+  const base = organizationBase(prefix, organizationId);
+  gathererOf(store)();
+  const [entries, setAside] = await Promise.all([
+    store.xlen(replayKey(base)),
+    store.hlen(replayAsideKey(base)),
+  ]);
+  const [oldest] = entries === 0 ? [] : await store.xrange(replayKey(base), '-', '+', 'COUNT', 1);
+  return { organizationId, entries, setAside, oldestAt: oldest && timeOf(oldest[0]) };
+}
