@@ -6,11 +6,11 @@ import type { LegacyResponse } from './legacy.ts';
 /** Responses are read and decompressed up to this many bytes: more than any list of names has. */
 export const maxResponseBytes = 32 * 1024 * 1024;
 
-const decoders: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
-  gzip: (bytes) => promisify(gunzip)(bytes, { maxOutputLength: maxResponseBytes }),
-  'x-gzip': (bytes) => promisify(gunzip)(bytes, { maxOutputLength: maxResponseBytes }),
-  deflate: (bytes) => promisify(inflate)(bytes, { maxOutputLength: maxResponseBytes }),
-  br: (bytes) => promisify(brotliDecompress)(bytes, { maxOutputLength: maxResponseBytes }),
+const decoders: Record<string, (bytes: Buffer, limit: { maxOutputLength: number }) => Promise<Buffer>> = {
+  gzip: promisify(gunzip),
+  'x-gzip': promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
 };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -53,7 +53,7 @@ export async function readAnswer(
   try {
     let decoded = bytes;
     for (const coding of codingsOf(headers).toReversed()) {
-      decoded = decoded && (await decoders[coding]?.(decoded));
+      decoded = decoded && (await decoders[coding]?.(decoded, { maxOutputLength: maxResponseBytes }));
     }
     return decoded === undefined ? null : (JSON.parse(utf8.decode(decoded)) as unknown);
   } catch {

@@ -21,7 +21,7 @@ import {
 import { createReplayList } from './list.ts';
 
 const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
-const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], number>(
+const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], null>(
   'cutover/replay/complete',
 );
 const refuseKey = script<[keyId: string], [forMs: number, isOtherAccepted: number]>('cutover/replay/refuse');
@@ -29,7 +29,7 @@ const setEntryAside = script<[id: string, status: number, reason: string], numbe
   'cutover/replay/set_aside',
 );
 const retryEntry = script<[id: string], number>('cutover/replay/retry');
-const sendEntryAgain = script<[fields: string, sender: string], string>('cutover/replay/send_again');
+const sendEntryAgain = script<[fields: string, sender: string], null>('cutover/replay/send_again');
 const discardEntries = script<[count: number, epoch: number], AcceptedChange['kind'][]>(
   'cutover/replay/discard',
 );
