@@ -22,7 +22,7 @@ export const defaultAdminPort = 8081;
 export const defaultKeyPrefix = 'pb:';
 
 /** The configuration of the service. */
-export type Config = ReturnType<typeof readConfig>;
+export type Config = ReturnType<typeof readVariables>;
 
 /** The configuration is invalid; `message` has a line for each mistake. */
 export class ConfigError extends Error {}
@@ -39,8 +39,16 @@ const policyVariables: Record<Setting, string> = {
 };
 
 /** Reads the environment (scripts/deploy/CONFIGURATION.md). Throws a ConfigError that names every mistake at once. */
-export function readConfig(env: NodeJS.ProcessEnv) {
+export function readConfig(env: NodeJS.ProcessEnv): Config {
   const mistakes: string[] = [];
+  const config = readVariables(env, mistakes);
+  mistakes.push(...findConflicts(config, env));
+  if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
+  return config;
+}
+
+/** Each variable by itself, or its default; adds a line for each that is invalid. */
+function readVariables(env: NodeJS.ProcessEnv, mistakes: string[]) {
   const take = <Value, Fallback>(
     name: string,
     fallback: Fallback,
@@ -61,7 +69,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     return file && readSecretFile(name, file, mistakes);
   };
 
-  const config = {
+  return {
     port: take('PORT', 8080, formats.portNumber),
     host: take('HOST', '127.0.0.1', formats.anyText),
     /** Undefined: defaultAdminPort, if it is free. */
@@ -128,8 +136,12 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     logLevel: take('LOG_LEVEL', 'info', formats.oneOf(logLevels)),
     deprecation: readPolicyLayer(env, mistakes),
   };
+}
 
+/** What is wrong with secrets, with addresses that have parsers of their own, and with values together. */
+function findConflicts(config: Config, env: NodeJS.ProcessEnv): string[] {
   const { adminToken, adminHost, port, redisUrl, replaySecret } = config;
+  const mistakes: string[] = [];
   // A token file that cannot be read has been reported already.
   const lacksToken = adminToken === undefined && formats.textOf(env, 'ADMIN_TOKEN_FILE') === undefined;
   if (lacksToken && !isLoopback(adminHost)) {
@@ -155,9 +167,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
       mistakes.push(error instanceof Error ? error.message : String(error));
     }
   }
-
-  if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
-  return config;
+  return mistakes;
 }
 
 /** The environment's layer of the deprecation policy; its dates must also be in order with those of openapi.yaml. */
