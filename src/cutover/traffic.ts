@@ -14,7 +14,8 @@ import {
 } from './adopt/mirrored-change.ts';
 import { markProfileChange } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
-import { createFindings, type Gap } from './compare/findings.ts';
+import { createFindings } from './compare/findings.ts';
+import type { Gap } from './compare/pending.ts';
 import type { ForwardedChange, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
 import { stopTimeout, type LegacyRequest, type LegacyResponse } from './forward/legacy.ts';

@@ -4,7 +4,7 @@ import { normalizedName, type UsernameComparison } from '../../domain/usernames.
 import { script } from '../../redis/connection/script-loader.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
-import type { AdoptionFailure } from '../compare/findings.ts';
+import type { AdoptionFailure } from '../compare/pending.ts';
 import type { Credentials } from '../forward/calls.ts';
 import { bodyOf } from '../forward/content.ts';
 import type { Legacy } from '../forward/legacy.ts';

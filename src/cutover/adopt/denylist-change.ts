@@ -6,7 +6,7 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { denylistChangeKey } from '../../redis/keys.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
-import type { Gap } from '../compare/findings.ts';
+import type { Gap } from '../compare/pending.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { namesNotAdded, stringsIn } from '../forward/denylist-answers.ts';
 import { keepLease, leaseMs } from '../lease.ts';

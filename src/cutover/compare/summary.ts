@@ -15,7 +15,7 @@ import {
   unmappedKeysKey,
   unsettledKey,
 } from '../../redis/keys.ts';
-import type { AdoptionFailure, Gap } from './findings.ts';
+import type { AdoptionFailure, Gap } from './pending.ts';
 import { comparedFields, type ComparedField } from './compare.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 

@@ -1,4 +1,4 @@
-import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
+import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
 import { authorityOf, modes, type Mode } from '../../../cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { countDifferences, inThisMode, type Evidence } from '../../../cutover/verdict/evidence.ts';

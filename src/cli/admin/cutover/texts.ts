@@ -1,7 +1,7 @@
 import { number } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
-import { adoptionFailureTexts } from '../../../cutover/compare/findings.ts';
+import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
 import { countDifferences, countGaps, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 

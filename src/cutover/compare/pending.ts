@@ -1,0 +1,132 @@
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
+import type { Credentials } from '../forward/calls.ts';
+import type { ComparedField } from './compare.ts';
+
+export type Comparison =
+  | { kind: 'same'; userId: string }
+  | { kind: 'different'; userId: string; fields: readonly ComparedField[] }
+  /** The user's profile here is what the legacy service showed a moment ago. */
+  | { kind: 'adopted'; userId: string }
+  /** The legacy service's response was not a profile, or too long. */
+  | { kind: 'unreadable' };
+
+/** Why something that the legacy service has may be missing here. */
+export type Gap =
+  | 'unmarked-change'
+  | 'unknown-key'
+  | 'denylist-outcome-unknown'
+  | 'denylist-response-unreadable'
+  | 'denylist-change-interrupted';
+
+/** Why a change that the legacy service accepted could not be adopted. */
+export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavailable' | 'mode-switched';
+
+export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
+  'profile-not-shown': 'the legacy service did not show the profile',
+  overtaken: 'other changes kept coming between',
+  'store-unavailable': 'Redis was unavailable',
+  'mode-switched': 'the mode was switched before',
+};
+
+/** Who accepted an API key: only the legacy service, only Redis, or both. */
+export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
+
+/** Undefined if the status does not tell. */
+function judgeKey(status: number, here: string): KeyFinding | undefined {
+  const isKnownHere = here !== 'unknown' && here !== 'no-user';
+  if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
+  return status === 401 && isKnownHere ? 'refused' : undefined;
+}
+
+/** What was found of one organization since the last flush. */
+export interface Pending {
+  since: number;
+  counts: Map<string, number>;
+  /** In which fields they differ; in none if they match. */
+  users: Map<string, readonly ComparedField[]>;
+  failed: Map<string, { number: number; reason: AdoptionFailure }>;
+  keys: Map<string, { finding: KeyFinding; entry: string }>;
+  gaps: Map<Gap, NotedGap>;
+}
+
+export interface NotedGap {
+  count: number;
+  /** ms since 1970 */
+  first: number;
+  /** For how many ms more a change may take effect. */
+  pending: number;
+}
+
+/** Users and keys that wait for the store at most; beyond, findings are only counted. */
+export const maxPending = 20_000;
+
+/**
+ * What was found and is not saved yet, by organization, without values of profiles or API keys. Only the last result for
+ * a user or a key counts.
+ */
+export function createPending() {
+  let pending = new Map<string, Pending>();
+
+  function pendingOf(organizationId: string): Pending {
+    return getOrInsert(pending, organizationId, () => ({
+      since: 0,
+      counts: new Map(),
+      users: new Map(),
+      failed: new Map(),
+      keys: new Map(),
+      gaps: new Map(),
+    }));
+  }
+
+  return {
+    /** `since`: since when the mode in which the comparison was made has been in force. */
+    compared: (organizationId: string, since: number, comparison: Comparison): void => {
+      let found = pendingOf(organizationId);
+      if (found.since !== since) {
+        // Results of two modes must not be mixed.
+        found = { ...found, since, counts: new Map(), users: new Map() };
+        pending.set(organizationId, found);
+      }
+      const { counts, users } = found;
+      const fields = comparison.kind === 'different' ? comparison.fields : [];
+      for (const name of [comparison.kind, ...fields.map((field) => `field:${field}`)]) {
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+      if (comparison.kind !== 'unreadable') setBounded(users, comparison.userId, fields);
+    },
+    /** Whether the two agree about a key, by the status with which the legacy service answered its request. */
+    judgedKey: (
+      { organizationId, sha256, userAgent }: Pick<Credentials, 'organizationId' | 'sha256' | 'userAgent'>,
+      status: number,
+      here: string,
+    ): KeyFinding | undefined => {
+      const finding = judgeKey(status, here);
+      if (finding === undefined) return undefined;
+      const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
+      setBounded(pendingOf(organizationId).keys, sha256, { finding, entry });
+      return finding;
+    },
+    /** `number`: of the change; an adoption with a higher one has repaired the failure. */
+    adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>
+      setBounded(pendingOf(organizationId).failed, userId, { number, reason }),
+    gap: (organizationId: string, gap: Gap, noted: NotedGap): void => {
+      const { gaps } = pendingOf(organizationId);
+      const known = gaps.get(gap) ?? { ...noted, count: 0 };
+      gaps.set(gap, {
+        count: known.count + noted.count,
+        first: Math.min(known.first, noted.first),
+        pending: Math.max(known.pending, noted.pending),
+      });
+    },
+    /** Returns what is pending, and starts over. */
+    take: (): ReadonlyMap<string, Pending> => {
+      const taken = pending;
+      pending = new Map();
+      return taken;
+    },
+  };
+}
+
+function setBounded<Value>(map: Map<string, Value>, key: string, value: Value): void {
+  if (map.size < maxPending || map.has(key)) map.set(key, value);
+}
