@@ -10,18 +10,18 @@ import {
 import type { Scope } from '../sources/scope.ts';
 import { SourceError } from '../sources/source.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { assessSource } from './read/assess.ts';
+import { assessSource, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import { FinalError } from '../errors.ts';
 import { problems } from './issues.ts';
-import { createLoad } from './load/load.ts';
+import { createLoad, type Load } from './load/load.ts';
 import { rollBack, takeOver } from './load/unfinished.ts';
 import { countPlanned } from './plan.ts';
 import { finished, nextRound, type RoundChoice } from './round.ts';
-import { createRoundKeeper } from './round-keeper.ts';
+import { createRoundKeeper, type RoundKeeper } from './round-keeper.ts';
 import { migrateClaim } from './scripts.ts';
-import { createPacer } from './write/pacer.ts';
+import { createPacer, type Pacer } from './write/pacer.ts';
 import { prune, type Pruned } from './write/prune.ts';
 import { completeRenames, countPendingRenames, makeRenames } from './write/renames.ts';
 import { writeEntries } from './write/write.ts';
@@ -94,72 +94,113 @@ async function applyLocked(
       load,
       onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
-    const { pruning, renames, reading } = assessment;
     const startedAt = Date.now();
-    let pendingRenames = earlier.pending;
-    let pruned: Pruned | undefined;
-    let readsAllNext = false;
-    const ended = (kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted') => ({
-      /** No records were written where it was refused: for their problems, or for what a prune would remove. */
-      kind,
+    const work: Work = { context, scope, assessment, keeper, load, pacer };
+    const refusal = signal.aborted ? undefined : refusalOf(work);
+    const outcome =
+      refusal === undefined
+        ? await write(work, afterwards)
+        : await refuse(work, refusal, last, choice.isNextRound === true);
+    if (outcome.kind === 'applied') {
+      const refused = issues.count(problems);
+      const { newest } = assessment.reading;
+      await lock.save(finished(round, { newest, refused, settledUntil: source.settledUntil }));
+    }
+    return {
+      /** Renames on record that are still to be made. */
+      pendingRenames: earlier.pending,
+      ...outcome,
       /** Whether it went on with a round that was broken off. */
       isResumed,
       /** Whether all rows were read, rather than those that have changed. */
       isFull,
-      /** Whether the next apply reads all rows, for they may explain a conflict among those that have changed. */
-      readsAllNext,
       assessment,
-      pruned,
       /** Renames that an earlier attempt had left on record, and this one made. */
       completedRenames: earlier.completed,
-      /** Renames on record that are still to be made. */
-      pendingRenames,
       /** How long this process wrote, after reading, in ms. */
       writingMs: Date.now() - startedAt,
-    });
-    if (signal.aborted) {
-      await load.flush();
-      await keeper.saveNow();
-      return ended('interrupted');
-    }
-    const isRefused = scope.onConflict === 'abort' && assessment.problems > 0;
-    if (isRefused || pruning?.refusal !== undefined) {
-      await countPlanned(context, assessment);
-      await keeper.drain();
-      await rollBack(context);
-      if (last !== undefined) await lock.save({ ...last, loaded: undefined });
-      readsAllNext = !isFull && choice.isNextRound !== true && issues.count('username-conflict') > 0;
-      if (readsAllNext) await readAllNext(context, run);
-      return ended(isRefused ? 'refused' : 'prune-refused');
-    }
-
-    await claimAll(context);
-    // Who takes the run over from now on finds all organizations that this writes into.
-    await keeper.begin();
-    await load.finish();
-    progress.next();
-    pendingRenames = await makeRenames(context, renames);
-    await writeEntries(context, assessment, keeper, pacer, scope);
-    if (!signal.aborted && pruning !== undefined) {
-      progress.next();
-      pruned = await prune(context, pruning);
-    }
-    if (!signal.aborted && afterwards !== undefined) {
-      progress.next();
-      await afterwards(scope, context);
-    }
-    if (!signal.aborted) keeper.written(1);
-    await keeper.saveNow();
-    if (signal.aborted) return ended('interrupted');
-    const { newest } = reading;
-    const { settledUntil } = source;
-    await lock.save(finished(round, { newest, refused: issues.count(problems), settledUntil }));
-    return ended('applied');
+    };
   } finally {
     // Nothing is written once another process may have the run.
     await load.settle();
     await keeper.drain();
   }
+}
+
+/** What an apply works with once it has read the source. */
+interface Work {
+  context: LockedContext;
+  scope: Scope;
+  assessment: Assessment;
+  keeper: RoundKeeper;
+  load: Load;
+  pacer: Pacer;
+}
+
+interface Outcome {
+  /** No records were written where it was refused: for their problems, or for what a prune would remove. */
+  kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
+  pruned?: Pruned | undefined;
+  pendingRenames?: number;
+  /** Whether the next apply reads all rows, for they may explain a conflict among those that have changed. */
+  readsAllNext?: boolean;
+}
+
+type Refusal = Extract<Outcome['kind'], 'refused' | 'prune-refused'>;
+
+/** Why nothing may be written, if anything. */
+function refusalOf({ scope, assessment }: Work): Refusal | undefined {
+  if (scope.onConflict === 'abort' && assessment.problems > 0) return 'refused';
+  return assessment.pruning?.refusal === undefined ? undefined : 'prune-refused';
+}
+
+/** Rolls back what was loaded, and counts what would have been written. */
+async function refuse(
+  { context, scope, assessment, keeper }: Work,
+  kind: Refusal,
+  last: RoundState | undefined,
+  isNextRound: boolean,
+): Promise<Outcome> {
+  await countPlanned(context, assessment);
+  await keeper.drain();
+  await rollBack(context);
+  if (last !== undefined) await context.lock.save({ ...last, loaded: undefined });
+  const readsAllNext =
+    scope.since !== undefined && !isNextRound && context.issues.count('username-conflict') > 0;
+  if (readsAllNext) await readAllNext(context, context.lock.run);
+  return { kind, readsAllNext };
+}
+
+/** Puts into service what was loaded, and writes everything else, until it is done or interrupted. */
+async function write(
+  { context, scope, assessment, keeper, load, pacer }: Work,
+  afterwards: RoundChoice['afterwards'],
+): Promise<Outcome> {
+  const { signal, progress } = context;
+  if (signal.aborted) {
+    await load.flush();
+    await keeper.saveNow();
+    return { kind: 'interrupted' };
+  }
+  await claimAll(context);
+  // Who takes the run over from now on finds all organizations that this writes into.
+  await keeper.begin();
+  await load.finish();
+  progress.next();
+  const pendingRenames = await makeRenames(context, assessment.renames);
+  await writeEntries(context, assessment, keeper, pacer, scope);
+  let pruned: Pruned | undefined;
+  if (!signal.aborted && assessment.pruning !== undefined) {
+    progress.next();
+    pruned = await prune(context, assessment.pruning);
+  }
+  if (!signal.aborted && afterwards !== undefined) {
+    progress.next();
+    await afterwards(scope, context);
+  }
+  if (!signal.aborted) keeper.written(1);
+  await keeper.saveNow();
+  return { kind: signal.aborted ? 'interrupted' : 'applied', pruned, pendingRenames };
 }
 
 /** Makes the renames that earlier attempts have left on record, before anything is read; how many it made and did not. */
