@@ -5,13 +5,17 @@ import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
 import { stopTimeout } from '../forward/legacy.ts';
 import { claimLease, type Lease } from '../lease.ts';
-import { createDelivery } from './delivery.ts';
+import type { Cutover } from '../switch/instance.ts';
+import { createDelivery, type DeliveryOptions } from './delivery.ts';
 import { createThrottle } from './throttle.ts';
-import { replayOrganization, type ReplayOptions } from './organization.ts';
+import { replayOrganization } from './organization.ts';
+import type { SettlingOptions } from './settling.ts';
 
 export type Replayer = ReturnType<typeof startReplayer>;
 
-export interface ReplayerOptions extends ReplayOptions {
+export interface ReplayerOptions
+  extends Omit<DeliveryOptions, 'queue'>, Pick<SettlingOptions, 'queue' | 'credentials' | 'log'> {
+  cutover: Pick<Cutover, 'id' | 'mode'>;
   /** A monotonic clock, in ms, by which changes are sent again or given up. */
   now?: () => number;
 }

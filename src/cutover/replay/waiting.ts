@@ -32,6 +32,8 @@ export interface WaitingOptions extends Pick<DeliveryOptions, 'store' | 'keyPref
 const readAtOnce = 500;
 
 /** An organization's waiting changes, as far as they are in memory, in the order of acceptance. */
+export type Waiting = ReturnType<typeof createWaiting>;
+
 export function createWaiting(options: WaitingOptions, organizationId: string) {
   const { store, keyPrefix, queue, now } = options;
   const entries = new Map<string, Entry>();

@@ -1,0 +1,137 @@
+import type { Log } from '../../log.ts';
+import type { Cutover } from '../switch/instance.ts';
+import { isAnyKeyAccepted, type OpenKey } from './api-keys.ts';
+import type { ReplayCredentials } from './credentials.ts';
+import type { Delivered, Delivery, DeliveryOptions } from './delivery.ts';
+import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
+import { delayAfter, nextAfter, setAsideAfterMs } from './rules.ts';
+import type { Throttle } from './throttle.ts';
+import type { Entry, Waiting } from './waiting.ts';
+
+export interface SettlingOptions extends Pick<DeliveryOptions, 'legacy'> {
+  queue: ReplayQueue;
+  credentials: Pick<ReplayCredentials, 'open'>;
+  cutover: Pick<Cutover, 'id'>;
+  log: Log;
+  delivery: Delivery;
+  throttle: Throttle;
+  /** A monotonic clock, in ms. */
+  now: () => number;
+}
+
+/** Decides what becomes of an organization's waiting changes: they are completed, held for a while, or set aside. */
+export function createSettling(options: SettlingOptions, organizationId: string, waiting: Waiting) {
+  const { queue, credentials, cutover, log, delivery, throttle, now } = options;
+  const { timeoutMs } = options.legacy;
+  /** Whether a change has failed since the last one that was replayed. */
+  let isFailing = false;
+
+  return { withoutKey, settle, hold, complete, setAside };
+
+  /** Of a change for which there is no API key that may be accepted. */
+  async function withoutKey(entry: Entry): Promise<void> {
+    const refusals = [...entry.refusals.values()];
+    const last = refusals.at(-1);
+    if (last !== undefined) {
+      if (isSuspectAgain(entry, await areRefusedForGood(refusals))) {
+        const code = last.code === undefined ? '' : `${last.code}: `;
+        const reason = `${code}its API key was refused for ten minutes, while keys of the organization were accepted`;
+        return await setAside(entry, last.status, reason);
+      }
+      entry.refusals.clear();
+      hold(entry, delayAfter(entry.sent));
+    } else if (entry.queued.sealedKey === '') {
+      await setAside(entry, 0, 'its API key is no longer stored');
+    } else {
+      throttle.pause(
+        `an API key was encrypted under a REPLAY_SECRET that instance ${cutover.id} does not have: restart it with that of the other instances, and the one used before as REPLAY_SECRET_PREVIOUS`,
+        true,
+      );
+    }
+  }
+
+  /** Whether keys have been refused for long, while the legacy service accepted others of the organization. */
+  async function areRefusedForGood(refusals: readonly KeyRefusal[]): Promise<boolean> {
+    if (refusals.some(({ forMs }) => forMs < setAsideAfterMs)) return false;
+    if (refusals.every(({ isOtherAccepted }) => isOtherAccepted)) return true;
+    // Nothing else may have been sent meanwhile, since everything may be waiting for this change.
+    const isAccepted = await isAnyKeyAccepted(credentials, waiting.changes(), delivery);
+    if (isAccepted) throttle.answered();
+    return isAccepted;
+  }
+
+  /** Only the second time in a row: the first time, the legacy service may have recovered since the change failed. */
+  function isSuspectAgain(entry: Entry, isSuspect: boolean): boolean {
+    const isAgain = isSuspect && entry.isSuspect;
+    entry.isSuspect = isSuspect;
+    return isAgain;
+  }
+
+  /** Of a change that was sent. `hasOlder`: whether an older one waited when it was sent; `key`: what it was sent with. */
+  async function settle(
+    entry: Entry,
+    { outcome, uploaded, remark }: Delivered,
+    hasOlder: boolean,
+    key: OpenKey,
+  ): Promise<void> {
+    const { id, queued, sent } = entry;
+    const claimsName =
+      queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
+    const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
+    const status = outcome.kind === 'answered' ? outcome.status : 0;
+    if (next.kind === 'pause') {
+      const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
+      return throttle.pause(next.reason + which);
+    }
+    if (next.kind === 'other-key') {
+      if (entry.refusals.size === 0) reportWaiting(entry, status, remark);
+      const refused = await queue.refuse(organizationId, key.keyId);
+      entry.refusals.set(key.keyId, { ...refused, status, code: remark });
+      return throttle.refused(key.keyId);
+    }
+    if (outcome.kind === 'answered') throttle.answered();
+    if (next.kind === 'done' && remark === undefined) {
+      return await complete(entry, key.keyId, uploaded);
+    }
+    if (next.kind === 'done' || next.kind === 'aside') {
+      return await setAside(entry, status, remark ?? 'the legacy service refused it');
+    }
+
+    if (entry.failingSince === undefined) reportWaiting(entry, status, remark);
+    entry.failingSince ??= now();
+    const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
+    if (isSuspectAgain(entry, failedForLong && (await delivery.probe(queued, key.apiKey)))) {
+      return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
+    }
+    hold(entry, next.afterMs);
+  }
+
+  /** Logs why a change waits; not each one, since thousands do while the legacy service is out of order. */
+  function reportWaiting({ id }: Entry, status: number, code: string | undefined): void {
+    if (isFailing) return;
+    isFailing = true;
+    log.warn('a change waits, since the legacy service does not take it', {
+      organizationId,
+      id,
+      status,
+      code,
+    });
+  }
+
+  function hold(entry: Entry, ms: number): void {
+    entry.notBefore = now() + ms;
+  }
+
+  async function complete(entry: Entry, acceptedKey?: string, uploaded?: UploadedFile): Promise<void> {
+    await queue.complete(organizationId, entry.id, acceptedKey, uploaded);
+    waiting.remove(entry);
+    isFailing = false;
+  }
+
+  async function setAside(entry: Entry, status: number, reason: string): Promise<void> {
+    const { id } = entry;
+    await queue.setAside(organizationId, id, { status, reason });
+    waiting.remove(entry);
+    log.warn('a change could not be replayed to the legacy service', { organizationId, id, status, reason });
+  }
+}
