@@ -10,9 +10,10 @@ import type { Ran } from '../../test/support/admin.ts';
 import { openTestStore } from '../../test/support/store.ts';
 import { startDurableRedis } from '../drills/processes.ts';
 import { createRandom } from '../drills/random.ts';
-import { startClients, type Phase } from './clients.ts';
+import { startClients } from './clients.ts';
 import { startInstances } from './instances.ts';
 import { startLegacyService } from './legacy-service.ts';
+import type { Phase } from './phases.ts';
 import { startTool } from '../drills/tool-process.ts';
 import { createSides } from './sides.ts';
 import { steps, type Stage } from './steps.ts';
@@ -117,12 +118,12 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
     let mode: Mode = 'shadow';
     const begin = (next: Mode): void => {
       mode = next;
-      clients.begin(next);
+      clients.phases.begin(next);
       say(`-- ${next}: ${inForce[next]}`);
     };
     begin(mode);
     instances.startKilling(createRandom(plan.seed + 1), (instance) => {
-      const { kills } = clients.current();
+      const { kills } = clients.phases.current();
       kills[instance] = (kills[instance] ?? 0) + 1;
     });
     const sides = createSides({ store, keyPrefix, legacy, clients, publicUrl });
@@ -137,7 +138,7 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       dwell: 1000 * plan.seconds,
       killedOften: async () => {
         const isKilledOften = (_: unknown, n: number): boolean =>
-          killsIn(clients.phases, mode, n) >= plan.kills;
+          killsIn(clients.phases.all, mode, n) >= plan.kills;
         while (!instances.all.every(isKilledOften)) await sleep(100);
       },
       kills: () => instances.all.reduce((sum, { kills }) => sum + kills, 0),
@@ -153,7 +154,7 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
     } finally {
       await clients.stop();
     }
-    return { phases: clients.phases, violations };
+    return { phases: clients.phases.all, violations };
   } finally {
     await releasers.close();
   }

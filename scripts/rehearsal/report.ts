@@ -1,6 +1,6 @@
 import { counted, number } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
-import type { Phase } from './clients.ts';
+import type { Phase } from './phases.ts';
 import type { Rehearsed } from './rehearse.ts';
 
 /** One event of the timeline. */

@@ -5,8 +5,9 @@ import { toGetView } from '../../src/contract/views.ts';
 import { readOwnProfile } from '../../src/redis/profiles.ts';
 import { denylistKey, hashApiKey, organizationBase, settingsKey } from '../../src/redis/keys.ts';
 import { seenIn } from './changes.ts';
-import type { Client, Clients } from './clients.ts';
+import type { Clients } from './clients.ts';
 import { organizationId, type LegacyService } from './legacy-service.ts';
+import type { Client } from './requests.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 export type Sides = ReturnType<typeof createSides>;
