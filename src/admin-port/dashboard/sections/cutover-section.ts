@@ -74,7 +74,7 @@ function figures(evidence: Evidence): Html {
     comparisons;
   const count = (name: string, value: number, hint: string) => figure(name, number(value), hint);
   const legacyAnswers = authorityOf(state.mode) === 'legacy';
-  return html`<dl class="figures">
+  return html`<dl>
       ${
         legacyAnswers
           ? html`${count('Users who differ', differingUsers, 'when last compared')}

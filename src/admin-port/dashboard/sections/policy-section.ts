@@ -135,14 +135,14 @@ function timeline(milestones: ReturnType<typeof milestonesOf>, now: number): Htm
   });
   return html`<div class="timeline">
     <svg aria-hidden="true" width="100%" height="28">
-      <line class="ahead" x1="${x(first)}" x2="${x(last)}" y1="14" y2="14" />
+      <line x1="${x(first)}" x2="${x(last)}" y1="14" y2="14" />
       <line class="passed" x1="${x(first)}" x2="${x(now)}" y1="14" y2="14" />
       ${marks}
     </svg>
     <ol>
       ${milestones.map(
         ({ kind, name, when }) =>
-          html`<li class="${kind}"><span class="name">${name}</span> <span class="when">${when}</span></li>`,
+          html`<li class="${kind}"><span class="name">${name}</span> <span>${when}</span></li>`,
       )}
     </ol>
   </div>`;
