@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs';
 
+const read = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
+
 /** The style sheet that all pages share; a page's own rules come after it. */
-export const baseStyle = readFileSync(new URL('base.css', import.meta.url), 'utf8');
+export const baseStyle = read('base.css');
+
+/** The icon that all pages share, as SVG. */
+export const iconSvg = read('icon.svg').trim();
 
 /** Escaped markup, created only by `html`. */
 export interface Html {
@@ -37,6 +42,9 @@ export function html(strings: TemplateStringsArray, ...contents: Content[]): Htm
 export function link(address: string, text: Content = address): Html {
   return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;
 }
+
+/** Comes first in a page, for those who use the keyboard: leads past what comes before `#content`. */
+export const skipLink: Html = html`<a class="skip" href="#content">Skip to the content</a>`;
 
 /** A whole page. `head` has the elements that load its style and scripts, and its icon. */
 export function renderPage(title: string, head: Content, body: Content): string {

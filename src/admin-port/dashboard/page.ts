@@ -2,7 +2,7 @@ import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import { daysToSunset, type DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { groups } from '../../deprecation/reports/usage-query.ts';
 import { dayName } from '../../lib/days.ts';
-import { html, type Html } from '../../lib/html.ts';
+import { html, skipLink, type Html } from '../../lib/html.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import type { AdminProblem } from '../problem.ts';
 import { choices } from './components/layout.ts';
@@ -72,7 +72,7 @@ export function renderProblem({ policy, now, signedIn }: PageOptions, problem: A
 }
 
 function pageHeader(signedIn: boolean, updated?: Html): Html {
-  return html`<a class="skip" href="#content">Skip to the content</a>
+  return html`${skipLink}
     <header>
       <h1><a href="/">Profile Bridge</a> <span>Deprecation</span></h1>
       <div class="state">

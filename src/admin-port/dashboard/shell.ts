@@ -1,20 +1,22 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { baseStyle, html, renderPage, type Content, type Html } from '../../lib/html.ts';
+import { baseStyle, html, iconSvg, renderPage, type Content, type Html } from '../../lib/html.ts';
 
-const files = ['client.js', 'morph.js', 'style.css', 'icon.svg'].map((name) => {
-  const own = readFileSync(new URL(`browser/${name}`, import.meta.url));
-  return [name, name === 'style.css' ? Buffer.concat([Buffer.from(baseStyle), own]) : own] as const;
-});
+const read = (name: string): string => readFileSync(new URL(`browser/${name}`, import.meta.url), 'utf8');
+const files = {
+  'client.js': read('client.js'),
+  'morph.js': read('morph.js'),
+  'style.css': baseStyle + read('style.css'),
+  'icon.svg': iconSvg,
+};
 
-const hash = createHash('sha256');
-for (const [, bytes] of files) hash.update(bytes);
+const hash = createHash('sha256').update(Object.values(files).join(''));
 // The hash is in the path instead of the query, so that it also applies to relative imports of the modules.
 const base = `/assets/${hash.digest('hex').slice(0, 12)}/`;
 
 /** All that pages load, by path. The paths change with the content, so that caches may keep assets forever. */
 export const assets: ReadonlyMap<string, Buffer> = new Map(
-  files.map(([name, bytes]) => [base + name, bytes]),
+  Object.entries(files).map(([name, text]) => [base + name, Buffer.from(text)]),
 );
 
 /** The link to the icon. */

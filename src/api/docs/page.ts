@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { operationsOf, type ContractDocument } from '../../contract/document.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
-import { baseStyle, html, link, renderPage, type Html } from '../../lib/html.ts';
+import { baseStyle, html, iconSvg, link, renderPage, skipLink, type Html } from '../../lib/html.ts';
 import { methodLabel, phrase, prose, statusLabel, table } from './html.ts';
 import { movingSection } from './moving.ts';
 import { deprecationSection } from './notice.ts';
@@ -33,12 +33,9 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
     operations: operations.filter(({ operation }) => operation.tags.includes(tag.name)),
   }));
   const { info } = document;
-  const head = html`<link
-      rel="icon"
-      href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M1 12V8a7 7 0 0 1 14 0v4M1 8h14' fill='none' stroke='%23c2620a' stroke-width='2'/%3E%3C/svg%3E"
-    />
+  const head = html`<link rel="icon" href="data:image/svg+xml,${encodeURIComponent(iconSvg)}" />
     ${styleElement}`;
-  const body = html`<a class="skip" href="#content">Skip to the content</a>
+  const body = html`${skipLink}
     <nav aria-label="Contents">
       <p class="brand"><a href="#top">${info.title}</a></p>
       <ul>
