@@ -54,5 +54,5 @@ function renderForm(to: string, error?: string): string {
     </form>
     <p class="hint">The operator has set it as <code>ADMIN_TOKEN</code>.</p>
   </main>`;
-  return renderShell('Sign in · Profile Bridge', body);
+  return renderShell('Sign in', body);
 }

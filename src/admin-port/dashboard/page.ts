@@ -68,7 +68,7 @@ export function renderProblem({ policy, now, signedIn }: PageOptions, problem: A
         <p><a href="">Try again</a> · <a href="/">Show the last 30 days</a></p>
       </section>
     </main>`;
-  return renderShell(`${title} · Profile Bridge`, body);
+  return renderShell(title, body);
 }
 
 function pageHeader(signedIn: boolean, updated?: Html): Html {
@@ -85,7 +85,7 @@ function pageHeader(signedIn: boolean, updated?: Html): Html {
 
 function titleOf(policy: DeprecationPolicy, now: number): string {
   const days = daysToSunset(policy, now) ?? 0;
-  return days > 0 ? `${counted(days, 'day')} to sunset · Profile Bridge` : 'Deprecation · Profile Bridge';
+  return days > 0 ? `${counted(days, 'day')} to sunset` : 'Deprecation';
 }
 
 /** The choice of an organization and a period, as links and forms: the address has the whole state. */

@@ -27,5 +27,5 @@ export function renderShell(title: string, body: Content, live?: 'live'): string
   const head = html`${icon}
     <link rel="stylesheet" href="${base}style.css" />
     ${live && html`<script type="module" src="${base}client.js"></script>`}`;
-  return renderPage(title, head, body);
+  return renderPage(`${title} · Profile Bridge`, head, body);
 }

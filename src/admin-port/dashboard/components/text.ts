@@ -14,6 +14,8 @@ export const percent = (ratio: number): string =>
 /** A position or length as a share of an SVG's width, so that a chart fits any width without a script. */
 export const svgLength = (share: number): string => `${Math.round(share * 100_000) / 1000}%`;
 
+const momentText = (ms: number): string => `${dates.format(ms)}, ${times.format(ms)}`;
+
 /** An instant (ms) as a date, in UTC. */
 export function date(ms: number): Html {
   return time(ms, dates.format(ms));
@@ -21,7 +23,7 @@ export function date(ms: number): Html {
 
 /** An instant as date and time, in UTC. */
 export function moment(ms: number): Html {
-  return time(ms, `${dates.format(ms)}, ${times.format(ms)}`);
+  return time(ms, momentText(ms));
 }
 
 /** A period of time; the date is not repeated if it ends on the same day. */
@@ -35,9 +37,7 @@ export function span(start: number, end: number): Html {
 export function ago(instant: string | null, now: number): Html {
   if (instant === null) return html`–`;
   const ms = Date.parse(instant);
-  return html`<time datetime="${instant}" title="${dates.format(ms)}, ${times.format(ms)} UTC"
-    >${relativeTime(ms - now)}</time
-  >`;
+  return html`<time datetime="${instant}" title="${momentText(ms)} UTC">${relativeTime(ms - now)}</time>`;
 }
 
 function time(ms: number, text: string): Html {
