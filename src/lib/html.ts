@@ -38,6 +38,11 @@ export function html(strings: TemplateStringsArray, ...contents: Content[]): Htm
   return { markup: String.raw({ raw: strings }, ...contents.map(render)) };
 }
 
+/** The contents with a separator between each two. */
+export function joined(contents: readonly Content[], separator: Content): Html {
+  return html`${contents.map((content, i) => [i > 0 && separator, content])}`;
+}
+
 /** A link, or only the text if the address is neither an http(s) URL nor on this site. */
 export function link(address: string, text: Content = address): Html {
   return /^(https?:\/\/|[/#])/.test(address) ? html`<a href="${address}">${text}</a>` : html`${text}`;

@@ -2,7 +2,7 @@ import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import { daysToSunset, type DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { groups } from '../../deprecation/reports/usage-query.ts';
 import { dayName } from '../../lib/days.ts';
-import { html, skipLink, type Html } from '../../lib/html.ts';
+import { html, joined, skipLink, type Html } from '../../lib/html.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import type { AdminProblem } from '../problem.ts';
 import { choices } from './components/layout.ts';
@@ -36,6 +36,10 @@ export function renderDashboard(
   data: DashboardData,
   cutover: Evidence,
 ): string {
+  const csvLinks = Array.from(
+    new Set([...groups, query.groupBy.join()]),
+    (group) => html`<a href="${csvAddress(query, group)}">by ${group}</a>`,
+  );
   const body = html`${pageHeader(signedIn, html`As of ${moment(data.now)} UTC`)}
     <main id="content">
       ${policySection(policy, now)} ${cutoverSection(cutover)} ${filters(query, data.organizations)}
@@ -44,13 +48,7 @@ export function renderDashboard(
     </main>
     <footer>
       <p>All times are UTC; a day is a UTC day.</p>
-      <p>
-        CSV:
-        ${Array.from(
-          new Set([...groups, query.groupBy.join()]),
-          (group, i) => html`${i > 0 ? ' · ' : ''}<a href="${csvAddress(query, group)}">by ${group}</a>`,
-        )}
-      </p>
+      <p>CSV: ${joined(csvLinks, ' · ')}</p>
     </footer>`;
   return renderShell(titleOf(policy, now), body, 'live');
 }

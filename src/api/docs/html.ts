@@ -1,4 +1,4 @@
-import { html, type Content, type Html } from '../../lib/html.ts';
+import { html, joined, type Content, type Html } from '../../lib/html.ts';
 
 /** Renders the subset of Markdown that descriptions use: paragraphs, `code` and **strong**. */
 export function prose(text: string): Html {
@@ -18,7 +18,7 @@ export function phrase(text: string): Html {
 
 /** A name that may wrap between its words. */
 export function breakable(name: string): Html {
-  return html`${name.split(/(?<=[a-z])(?=[A-Z])|(?<=[/.])/).map((part, i) => (i === 0 ? part : html`<wbr />${part}`))}`;
+  return joined(name.split(/(?<=[a-z])(?=[A-Z])|(?<=[/.])/), html`<wbr />`);
 }
 
 export function methodLabel(method: string): Html {

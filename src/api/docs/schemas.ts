@@ -1,5 +1,5 @@
 import type { ContractDocument, Schema } from '../../contract/document.ts';
-import { html, type Content, type Html } from '../../lib/html.ts';
+import { html, joined, type Content, type Html } from '../../lib/html.ts';
 import { breakable, phrase, table } from './html.ts';
 
 /** The name of the schema a reference points to. */
@@ -11,11 +11,13 @@ function nameOf(reference: string): string {
 export function typeOf(schema: Schema): Html {
   const { $ref, anyOf, allOf, enum: values, items, additionalProperties: rest } = schema;
   if ($ref !== undefined) return html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`;
-  if (anyOf) return html`${anyOf.map((one, index) => [index === 0 ? '' : ' or ', typeOf(one)])}`;
+  if (anyOf) return joined(anyOf.map(typeOf), ' or ');
   if (allOf?.[0]) return typeOf(allOf[0]);
   if (schema.not) return html`never`;
-  if (values)
-    return html`${values.map((value, i) => [i === 0 ? '' : ' or ', html`<code>${String(value)}</code>`])}`;
+  if (values) {
+    const codes = values.map((value) => html`<code>${String(value)}</code>`);
+    return joined(codes, ' or ');
+  }
   if (items) return html`array of ${typeOf(items)}`;
   if (typeof rest === 'object') return html`object of ${typeOf(rest)}`;
   if (schema.contentMediaType !== undefined) return html`file`;
@@ -53,7 +55,7 @@ export function schemaSections({ components }: ContractDocument): Html {
     ([name, schema]) =>
       html`<section id="schema-${name}" class="entry">
         <h3><a class="self" href="#schema-${name}">${name}</a></h3>
-        ${schema.description === undefined ? undefined : html`<p>${phrase(schema.description)}</p>`}
+        ${schema.description !== undefined && html`<p>${phrase(schema.description)}</p>`}
         ${fieldsOf(schema, `Fields of ${name}`)}
       </section>`,
   )}`;

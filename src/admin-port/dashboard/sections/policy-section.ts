@@ -6,7 +6,7 @@ import {
   type DeprecationPolicy,
   type Phase,
 } from '../../../deprecation/policy/policy.ts';
-import { html, link, type Html } from '../../../lib/html.ts';
+import { html, joined, link, type Html } from '../../../lib/html.ts';
 import { number } from '../../../lib/numbers.ts';
 import { date, label, moment, span, svgLength } from '../components/text.ts';
 import { hidden, section } from '../components/layout.ts';
@@ -109,11 +109,13 @@ function linksOf({ successorUrl, documentationUrl }: DeprecationPolicy): Html | 
 function exemptionsOf({ exemptions }: DeprecationPolicy, now: number): Html | false {
   const active = exemptions
     .filter(({ until }) => now < until)
-    .map((e, i) => {
+    .map((e) => {
       const who = 'keyId' in e ? html`key ${label(e.keyId)}` : html`organization ${label(e.organizationId)}`;
-      return html`${i > 0 && '; '}${who} until ${moment(e.until)}`;
+      return html`${who} until ${moment(e.until)}`;
     });
-  return active.length > 0 && html`<p class="exempt">Exempt from brownouts and sunset: ${active}</p>`;
+  return (
+    active.length > 0 && html`<p class="exempt">Exempt from brownouts and sunset: ${joined(active, '; ')}</p>`
+  );
 }
 
 /** The narrowest mark that can be seen, as a share of the line. */
