@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { runTool } from '../support/admin.ts';
@@ -25,8 +25,10 @@ afterEach(async () => {
 
 function runCommands(commands: string | undefined, env: Record<string, string>): void {
   execFileSync('sh', ['-euc', commands ?? 'exit 1'], {
-    env: { PATH: process.env['PATH'], BACKUP: join(folder, 'backup'), ...env },
+    cwd: folder,
+    env: { PATH: process.env['PATH'], BACKUP: 'backup', ...env },
     stdio: 'pipe',
+    timeout: 60_000,
   });
 }
 
@@ -108,7 +110,8 @@ test.each([
     rmSync(join(folder, 'data'), { recursive: true, force: true });
     mkdirSync(redisFolder, { recursive: true });
 
-    runCommands(restore, { DATA_DIR: join(folder, 'data'), REDIS_DIR: redisFolder });
+    // Redis reads relative paths from its own folder, the shell from where it is.
+    runCommands(restore, { DATA_DIR: 'data', REDIS_DIR: relative(folder, redisFolder) });
     const restored = await start();
     const client = createClient(restored.url, player);
     const { body } = await client.request('GET', '/api/profile/');
