@@ -76,9 +76,10 @@ async function createBar(output: Output): Promise<ReturnType<typeof createLines>
           clearOnComplete: true,
           gracefulExit: false,
         });
-        bar.start(1, 0);
+        bar.start(1, share, { text: text() });
+      } else {
+        bar.update(share, { text: text() });
       }
-      bar.update(share, { text: text() });
     },
     stop: () => {
       bar?.stop();

@@ -53,6 +53,7 @@ test('progress on a terminal is a bar, which is removed at the end', async () =>
   progress.advance('reading profiles', 1234, 0.5);
   progress.advance('writing profiles', 10, 0.1);
   progress.stop();
+  expect(output).not.toContain('{text}');
   expect(output).toContain('reading profiles');
   expect(output).toContain('50 %');
   expect(output).toContain('1,234 records');
