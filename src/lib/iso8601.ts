@@ -85,7 +85,7 @@ export function parseInterval(text: string): Parsed<Interval> {
   const named = parseInstant(endText);
   const end = named.kind === 'ok' ? named : addDuration(start.value, endText);
   if (end.kind === 'invalid') return end;
-  if (end.value <= start.value) return invalid(`interval "${text}" ends before it begins`);
+  if (end.value <= start.value) return invalid(`interval "${text}" does not end after it begins`);
   return { kind: 'ok', value: { start: start.value, end: end.value } };
 }
 

@@ -97,7 +97,9 @@ function parsePastInstant(value: string): number {
 
 function parseRunName(value: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value)) return value;
-  throw new InvalidArgumentError('It must be 1 to 64 letters, digits, ".", "_" and "-".');
+  throw new InvalidArgumentError(
+    'It must be 1 to 64 letters, digits, ".", "_" and "-", and begin with a letter or a digit.',
+  );
 }
 
 /** The entities of a list, each once. */

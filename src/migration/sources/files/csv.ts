@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
+import { counted } from '../../../lib/numbers.ts';
 import { createRowReader, widthOf, type Columns } from '../../records/cells.ts';
 import { requiredFields } from '../../records/parse.ts';
 import { shapes } from '../../records/records.ts';
@@ -76,7 +77,7 @@ async function findDelimiter(file: DataFile): Promise<string> {
 /** The cells of columns that are read, or what is wrong with them. */
 function decodeCells(cells: readonly string[], columns: Columns): string[] | string {
   if (cells.length !== columns.length)
-    return `has ${cells.length} cells where the first line has ${columns.length}`;
+    return `has ${counted(cells.length, 'cell')} where the first line has ${columns.length}`;
   const texts: string[] = [];
   for (const [index, cell] of cells.entries()) {
     const field = columns[index];

@@ -494,7 +494,7 @@ describe('a CSV file', () => {
     );
     expect(await profiles()).toEqual([
       '2 1',
-      '3! has 1 cells where the first line has 2',
+      '3! has 1 cell where the first line has 2',
       '4! has 3 cells where the first line has 2',
       '5! has a quote inside an unquoted cell',
       '6! is not valid UTF-8',
