@@ -81,9 +81,10 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   const isForced = options.force === true || ruleOf(from, to).kind === 'free';
   const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
   if (options.dryRun === true) {
+    const despite = blocking.length === 0 ? ', but it would be switched all the same' : '';
     const lines = [
       `Step: ${from} -> ${to}`,
-      `Ready: ${verdict.ready ? 'yes' : 'no'}`,
+      `Ready: ${verdict.ready ? 'yes' : `no${despite}`}`,
       ...findingLines(verdict),
       ...instanceLines(instances),
       'Would be done: hold changes until every instance has finished its own, raise the epoch in every organization, move reads, admit changes again.',

@@ -145,7 +145,9 @@ describe('cutover set', () => {
     const refused = await run('set native --dry-run');
     expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('not ready for native') });
     expect(refused.out).toContain('Step: shadow -> native\nReady: no\n');
-    expect(await run('set native --dry-run --force')).toMatchObject({ code: 0, err: '' });
+    const forced = await run('set native --dry-run --force');
+    expect(forced).toMatchObject({ code: 0, err: '' });
+    expect(forced.out).toContain('\nReady: no, but it would be switched all the same\n');
   });
 
   test('is withdrawn if the outcome of the last change before it is in doubt', async () => {
