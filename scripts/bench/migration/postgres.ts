@@ -33,6 +33,8 @@ BEGIN { FS = "\t"; ORS = "" }
   print "*4\r\n" text("HSET") text(ENVIRON["NAMES"] $3) text($2) text($1)
 }`;
 
+export type PostgresSource = NonNullable<Awaited<ReturnType<typeof openPostgresSource>>>;
+
 /** The profiles in a dedicated PostgreSQL; undefined if that is not installed. */
 export async function openPostgresSource(folder: string, count: number) {
   if (postgresPrograms === undefined) return undefined;
