@@ -118,6 +118,7 @@ describe('changing how names are compared', () => {
     });
     expect(await put(base, 'ada', 'rOOt')).toBe('denied');
     expect(await store.hget(`${base}d1`, 'nobody')).toBe('Nobody');
+    expect(await generations(base)).toEqual(new Set(['1']));
   });
 
   test('changes nothing if names would collide, and reports every one of them', async () => {
@@ -307,6 +308,65 @@ describe('changing how names are compared', () => {
     expect(await reindexDrop(store, base, '1')).toBe('in-use');
     expect(await reindexDrop(store, base, '0')).toBe('dropped');
     expect(await put(base, 'eve', 'ADA')).toBe('taken');
+  });
+
+  test('renews its lease with each step', async () => {
+    const base = await newOrganization();
+    await reindexOpen(store, base, 'slow', 60_000, 'case-insensitive');
+    await reindexAdd(store, base, 'slow', 0, 600_000, '1', 'names', 'ada', 'ada');
+    expect(await store.pttl(`${base}reindex`)).toBeGreaterThan(60_000);
+  });
+
+  test('keeps the first of several spellings of a denied name, and reports the others', async () => {
+    const base = await newOrganization();
+    await reindexOpen(store, base, 'one', 60_000, 'case-insensitive');
+    const spellings = ['Root', 'ROOT', 'root'].flatMap((name) => [name, 'root']);
+    expect(await reindexAdd(store, base, 'one', 0, 60_000, '1', 'denied', ...spellings)).toEqual([
+      'added',
+      [
+        [1, 'ROOT'],
+        [2, 'root'],
+      ],
+    ]);
+    expect(await store.hgetall(`${base}d1`)).toEqual({ root: 'Root' });
+  });
+
+  test('is not ended by an earlier one that lost its lease', async () => {
+    const base = await newOrganization();
+    await reindexOpen(store, base, 'later', 60_000, 'case-insensitive');
+    await reindexClose(store, base, 'earlier');
+    expect(await reindexAdd(store, base, 'later', 0, 60_000, '1', 'names', 'ada', 'ada')).toEqual([
+      'added',
+      [],
+    ]);
+  });
+
+  test('is reported as made if the reply to its last step was lost, and only then', async () => {
+    const base = await newOrganization();
+    await reindexOpen(store, base, 'one', 60_000, 'case-insensitive');
+    expect(await reindexCommit(store, base, 'one', 1, '1', 'case-insensitive')).toBe('lapsed');
+    expect(await reindexCommit(store, base, 'one', 0, '1', 'case-insensitive')).toBe('committed');
+    expect(await reindexCommit(store, base, 'one', 0, '1', 'case-insensitive')).toBe('committed');
+    expect(await reindexCommit(store, base, 'other', 0, '2', 'exact')).toBe('lapsed');
+    expect((await readWriteSnapshot(store, base)).settings.comparison).toBe('case-insensitive');
+  });
+
+  test('removes a large generation whole, some buckets with each call', async () => {
+    const base = await newOrganization();
+    await store.hset(`${base}settings`, 'n7', 300);
+    for (let bucket = 0; bucket < 300; bucket++) await store.hset(`${base}n7:${bucket}`, 'Ghost', 'ghost');
+    const replies = [1, 2, 3].map(() => reindexDrop(store, base, '7'));
+    expect(await Promise.all(replies)).toEqual(['more', 'more', 'dropped']);
+    expect(await generations(base)).toEqual(new Set());
+    expect(await store.hexists(`${base}settings`, 'n7')).toBe(0);
+  });
+
+  test('removes no part of a generation if it cannot be told how large that is', async () => {
+    const base = await newOrganization();
+    await store.hset(`${base}settings`, 'n7', 'many');
+    await store.hset(`${base}n7:0`, 'Ghost', 'ghost');
+    expect(await reindexDrop(store, base, '7')).toBe('in-use');
+    expect(await generations(base)).toEqual(new Set(['7']));
   });
 
   test('changes nothing if the index does not agree with the profiles', async () => {
