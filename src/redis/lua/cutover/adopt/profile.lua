@@ -49,8 +49,7 @@ set('u', name)
 
 local is_kept = shown.picture and (
   (have.pf and have.po == shown.picture)
-  or (have.pr and (url_of(have.pr) == shown.picture or have.pu == shown.picture))
-  or (not have.pf and not have.pr and have.pu == shown.picture))
+  or (have.pr and (url_of(have.pr) == shown.picture or have.pu == shown.picture)))
 if not is_kept then
   if have.pf then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
   redis.call('HDEL', profile, 'pf', 'pr', 'po')

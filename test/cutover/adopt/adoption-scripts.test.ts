@@ -1,0 +1,270 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import { drawAdoption, settleChange } from '../../../src/cutover/adopt/adoption.ts';
+import { storeTime } from '../../../src/redis/connection/client.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
+import {
+  denylistChangeKey,
+  denylistKey,
+  differingUsersKey,
+  failedAdoptionsKey,
+  lostNamesKey,
+  namesBucketKey,
+  objectsKey,
+  organizationBase,
+  profileKey,
+  settingsKey,
+  stageKey,
+  unreferencedPicturesKey,
+  unsettledKey,
+} from '../../../src/redis/keys.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { useTestStore } from '../../support/use-store.ts';
+
+const storeAdopted = script<(string | number)[], string>('cutover/adopt/profile');
+const beginChange = script<(string | number)[], number>('cutover/adopt/begin_change');
+const beginDenylistChange = script<(string | number)[], number>('cutover/adopt/begin_denylist_change');
+const endDenylistChange = script<(string | number)[], null>('cutover/adopt/end_denylist_change');
+const applyDenylist = script<(string | number)[], string>('cutover/adopt/denylist');
+
+const store = await useTestStore();
+let base: string;
+let names: string;
+beforeEach(async () => {
+  const prefix = freshPrefix();
+  base = organizationBase(prefix, 'acme');
+  names = namesBucketKey(base, '0', '0');
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+});
+
+const stored = async (user: string) => await store.hgetall(profileKey(base, user));
+
+/** A user who has a name here. */
+async function addUser(id: string, username: string, fields: Record<string, string | number> = {}) {
+  await store.hset(profileKey(base, id), { u: username, t: 1, b: 0, ...fields });
+  await store.hset(names, username, id);
+}
+
+/** Adopts what the legacy service shows of ada. */
+async function adopt(
+  shown: { name?: string; picture?: string; avatar?: string; avatarUrl?: string; wallet?: string },
+  { number, from = '', settles = '' }: { number?: number; from?: string; settles?: number | '' } = {},
+): Promise<string> {
+  const drawn = number ?? (await drawAdoption(store, base, 'ada', settles)).number;
+  const profile = JSON.stringify({ ...shown, normalizedName: shown.name });
+  return await storeAdopted(store, base, 0, '0', 'ada', drawn, 0, settles, from, from, profile);
+}
+
+describe('an adoption', () => {
+  test('that was drawn before a later one was applied changes nothing, and settles its change', async () => {
+    const change = await beginChange(store, base, 0, '', 'ada', 60_000);
+    await store.hset(profileKey(base, 'ada'), { t: 1, as: 7 });
+    for (const number of [6, 7]) {
+      expect(await adopt({ name: 'Ada' }, { number, settles: change })).toBe('superseded');
+    }
+    expect(await stored('ada')).toEqual({ t: '1', as: '7' });
+    expect(await store.exists(unsettledKey(base))).toBe(0);
+    expect(await adopt({ name: 'Ada' }, { number: 8 })).toBe('adopted');
+  });
+
+  test('that was drawn before a denylist change began or ended has to read again', async () => {
+    const { number: before } = await drawAdoption(store, base, 'ada', '');
+    const change = await beginDenylistChange(store, base, 0, '', 'token', 60_000, 60_000);
+    const { number: meanwhile } = await drawAdoption(store, base, 'ada', '');
+    expect(await adopt({ name: 'Ada' }, { number: before })).toBe('again');
+    await endDenylistChange(store, base, 'token', change);
+    expect(await adopt({ name: 'Ada' }, { number: meanwhile })).toBe('again');
+    expect(await stored('ada')).toEqual({});
+    expect(await adopt({ name: 'Ada' })).toBe('adopted');
+  });
+
+  test('changes nothing if the user has another name by now, or names must not change', async () => {
+    await addUser('ada', 'Ada');
+    expect(await adopt({ name: 'Eve' }, { from: 'Ann' })).toBe('stale');
+    await store.set(`${base}reindex`, 'token 0');
+    expect(await adopt({ name: 'Eve' }, { from: 'Ada' })).toBe('frozen');
+    expect(await stored('ada')).toEqual({ u: 'Ada', t: '1', b: '0' });
+    expect(await store.hgetall(names)).toEqual({ Ada: 'ada' });
+  });
+
+  test('gives the name up that the user had, unless another one has it by now', async () => {
+    await addUser('ada', 'Ada');
+    expect(await adopt({ name: 'Augusta' }, { from: 'Ada' })).toBe('adopted');
+    expect(await store.hgetall(names)).toEqual({ Augusta: 'ada' });
+    await store.hset(names, 'Augusta', 'bob');
+    expect(await adopt({}, { from: 'Augusta' })).toBe('adopted');
+    expect(await store.hgetall(names)).toEqual({ Augusta: 'bob' });
+    expect(await stored('ada')).not.toHaveProperty('u');
+  });
+
+  test('takes a name from the user who has it here, whose profile is no longer known to be new', async () => {
+    await addUser('bob', 'Ada');
+    expect(await adopt({ name: 'Ada' })).toBe('adopted');
+    expect(await store.hgetall(names)).toEqual({ Ada: 'ada' });
+    expect(await stored('bob')).toEqual({ t: '' });
+    expect(await store.hget(lostNamesKey(base), 'bob')).toMatch(/^\d+\nAda\nada$/);
+  });
+
+  test('does not take a name back from the user who took it', async () => {
+    await addUser('bob', 'Ada');
+    await store.hset(lostNamesKey(base), 'ada', '1\nAda\nbob');
+    expect(await adopt({ name: 'Ada' })).toBe('conflict');
+    expect(await store.hgetall(names)).toEqual({ Ada: 'bob' });
+    expect(await stored('bob')).toEqual({ u: 'Ada', t: '1', b: '0' });
+    expect(await store.hexists(lostNamesKey(base), 'ada')).toBe(1);
+  });
+
+  test('clears what was on record against the user, and no one else', async () => {
+    const records = [differingUsersKey, failedAdoptionsKey, lostNamesKey].map((keyOf) => keyOf(base));
+    for (const key of records) await store.hset(key, { ada: '1\nAnn\nbob', eve: '1\nEve\nbob' });
+    await store.hset(profileKey(base, 'ada'), { t: 1, b: 0 });
+    const change = await beginChange(store, base, 0, '', 'ada', 60_000);
+    const later = await beginChange(store, base, 0, '', 'ada', 60_000);
+    expect(await adopt({}, { settles: change })).toBe('adopted');
+    expect(await store.hget(unsettledKey(base), 'ada')).toMatch(new RegExp(`^${later}:\\S+$`));
+    for (const key of records) expect(await store.hkeys(key)).toEqual(['eve']);
+    expect(await stored('ada')).toEqual({ t: '', as: '3', at: expect.stringMatching(/^\d+$/) });
+  });
+
+  test.each<[string, Record<string, string>, Record<string, string>]>([
+    ['a copy of the picture shown', { pf: 'f.png', po: 'https://x/1' }, { pf: 'f.png', po: 'https://x/1' }],
+    ['no copy of another picture', { pf: 'f.png', po: 'https://x/2' }, { pu: 'https://x/1' }],
+    ['no picture uploaded here', { pf: 'f.png' }, { pu: 'https://x/1' }],
+    ['a reference that leads to it', { pr: 'shop\nhat' }, { pr: 'shop\nhat' }],
+    [
+      'a reference without an entry whose own URL it is',
+      { pr: 'shop\ncap', pu: 'https://x/1' },
+      { pr: 'shop\ncap', pu: 'https://x/1' },
+    ],
+    ['no reference that leads elsewhere', { pr: 'shop\ntie' }, { pu: 'https://x/1' }],
+    ['the URL that is shown', { pu: 'https://x/1' }, { pu: 'https://x/1' }],
+    ['no file beside its URL', { pf: 'f.png', pu: 'https://x/1' }, { pu: 'https://x/1' }],
+  ])('keeps %s', async (_what, before, after) => {
+    await store.hset(objectsKey(base), { 'shop\nhat': 'https://x/1', 'shop\ntie': 'https://x/2' });
+    await store.hset(profileKey(base, 'ada'), { t: 1, ...before });
+    expect(await adopt({ picture: 'https://x/1' })).toBe('adopted');
+    const { t: _t, as: _as, at: _at, ...left } = await stored('ada');
+    expect(left).toEqual(after);
+    const isGivenUp = before['pf'] !== undefined && after['pf'] === undefined;
+    expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(isGivenUp ? ['f.png'] : []);
+  });
+
+  test('stores an avatar’s URL only where its reference does not lead to it', async () => {
+    await store.hset(objectsKey(base), 'shop\nhat', 'https://x/1');
+    await adopt({ avatar: 'shop\nhat', avatarUrl: 'https://x/1' });
+    expect(await stored('ada')).not.toHaveProperty('au');
+    await adopt({ avatar: 'shop\nhat', avatarUrl: 'https://x/2' });
+    expect(await stored('ada')).toMatchObject({ ar: 'shop\nhat', au: 'https://x/2' });
+    await adopt({ avatarUrl: 'https://x/2' });
+    expect(await stored('ada')).not.toHaveProperty('au');
+  });
+
+  test('keeps an unverified wallet until a verified one is shown', async () => {
+    await store.hset(profileKey(base, 'ada'), { t: 1, wu: '0x1' });
+    await adopt({});
+    expect(await stored('ada')).toMatchObject({ wu: '0x1' });
+    await adopt({ wallet: '0x2' });
+    expect(await stored('ada')).toMatchObject({ w: '0x2' });
+    expect(await stored('ada')).not.toHaveProperty('wu');
+  });
+});
+
+describe('the marks of changes that are not adopted yet', () => {
+  const numbers = async () =>
+    ((await store.hget(unsettledKey(base), 'ada')) ?? '').split(' ').map((mark) => mark.split(':')[0]);
+
+  test('are kept for each change, until it is settled or was due', async () => {
+    const [first, second, third] = [
+      await beginChange(store, base, 0, '', 'ada', 60_000),
+      await beginChange(store, base, 0, '', 'ada', 600_000),
+      await beginChange(store, base, 0, '', 'ada', 600_000),
+    ];
+    expect(await numbers()).toEqual([first, second, third].map(String));
+    await settleChange(store, base, 'ada', second, 0);
+    expect(await numbers()).toEqual([first, third].map(String));
+    await settleChange(store, base, 'ada', '', (await storeTime(store)) + 120_000);
+    expect(await numbers()).toEqual([String(third)]);
+    await settleChange(store, base, 'ada', third, 0);
+    expect(await store.exists(unsettledKey(base))).toBe(0);
+  });
+
+  test('tell an adoption how long others may be in flight, and whether one was accepted after it began', async () => {
+    const first = await beginChange(store, base, 0, '', 'ada', 60_000);
+    expect(await drawAdoption(store, base, 'ada', first)).toMatchObject({ unsettled: 0, hasRival: false });
+    const second = await beginChange(store, base, 0, '', 'ada', 600_000);
+    const drawn = await drawAdoption(store, base, 'ada', second);
+    expect(drawn).toMatchObject({ hasRival: false });
+    expect(drawn.unsettled).toBeGreaterThan(0);
+    expect(drawn.unsettled).toBeLessThanOrEqual(60_000);
+    expect(await drawAdoption(store, base, 'ada', first)).toMatchObject({ hasRival: true });
+  });
+});
+
+describe('a denylist change of the legacy service', () => {
+  const apply = (token: string, kind: string, rows: string[][] = [], number = 1) =>
+    applyDenylist(store, base, 0, '0', token, number, kind, JSON.stringify(rows));
+  const begin = (token: string) => beginDenylistChange(store, base, 0, '', token, 60_000, 60_000);
+  const denied = async () => (await store.hkeys(denylistKey(base, '0'))).sort();
+
+  test('is made while no other one is, whoever ends', async () => {
+    const first = await begin('first');
+    expect(first).toBeGreaterThan(0);
+    expect(await begin('second')).toBe(0);
+    expect(await store.hkeys(unsettledKey(base))).toEqual(['']);
+    await endDenylistChange(store, base, 'earlier', 0);
+    expect(await store.get(denylistChangeKey(base))).toBe('first');
+    await endDenylistChange(store, base, 'first', first);
+    expect(await store.exists(denylistChangeKey(base), unsettledKey(base))).toBe(0);
+    expect(await begin('second')).toBeGreaterThan(first);
+  });
+
+  test('is not applied without its lease, nor while names must not change', async () => {
+    await begin('token');
+    expect(await apply('earlier', 'ban', [['root', 'root', 'x', 'x']])).toBe('lapsed');
+    await store.set(`${base}reindex`, 'token 0');
+    expect(await apply('token', 'ban', [['root', 'root', 'x', 'x']])).toBe('frozen');
+    expect(await denied()).toEqual([]);
+    expect(await store.hexists(`${base}cutover:adoptions`, 'denylist-at')).toBe(0);
+  });
+
+  test('renames who has the name, and takes the replacement from anybody else', async () => {
+    await begin('token');
+    await addUser('ada', 'Ada');
+    await addUser('bob', 'Bob');
+    expect(await apply('token', 'ban', [['Ada', 'Ada', 'Bob', 'Bob']], 9)).toBe('applied');
+    expect(await denied()).toEqual(['Ada']);
+    expect(await store.hgetall(names)).toEqual({ Bob: 'ada' });
+    const at = expect.stringMatching(/^\d+$/);
+    expect(await stored('ada')).toEqual({ u: 'Bob', t: '', as: '9', at });
+    expect(await stored('bob')).toEqual({ t: '' });
+    expect(await store.hexists(`${base}cutover:adoptions`, 'denylist-at')).toBe(1);
+  });
+
+  test('leaves the user of a name alone that was denied already', async () => {
+    await begin('token');
+    await addUser('ada', 'Ada');
+    await store.hset(denylistKey(base, '0'), 'Ada', '');
+    expect(await apply('token', 'ban', [['Ada', 'Ada', 'x', 'x']])).toBe('applied');
+    expect(await store.hgetall(names)).toEqual({ Ada: 'ada' });
+  });
+
+  test('replaces the whole list by what it has staged itself', async () => {
+    await begin('token');
+    await store.hset(denylistKey(base, '0'), 'old', '');
+    await store.hset(stageKey(base), 'left behind', '');
+    expect(await apply('token', 'commit')).toBe('lapsed');
+    expect(await apply('token', 'stage')).toBe('applied');
+    expect(await apply('token', 'stage', [['new', 'new']])).toBe('applied');
+    expect(await denied()).toEqual(['old']);
+    expect(await apply('token', 'commit')).toBe('applied');
+    expect(await denied()).toEqual(['new']);
+  });
+
+  test('of an epoch that has passed is refused', async () => {
+    await begin('token');
+    await store.hset(settingsKey(base), 'epoch', 1);
+    await expect(apply('token', 'ban', [['root', 'root', 'x', 'x']])).rejects.toThrow('OUTDATED');
+    expect(await denied()).toEqual([]);
+  });
+});
