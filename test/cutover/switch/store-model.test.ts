@@ -20,12 +20,12 @@ const store = await useTestStore();
 const lease = 600_000;
 const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: true });
 const instance = fc.constantFrom('a', 'b');
-/** Half of them undefined, for what fits the state: few sequences of arbitrary calls get far into a switch. */
-const oftenFitting = <Value>(arbitrary: fc.Arbitrary<Value>) =>
-  fc.option(arbitrary, { nil: undefined, freq: 1 });
-const token = oftenFitting(fc.constantFrom('t1', 't2'));
+/** Mostly undefined, for what fits the state: few sequences of arbitrary calls get far into a switch. */
+const mostlyFitting = <Value>(arbitrary: fc.Arbitrary<Value>) =>
+  fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
+const token = mostlyFitting(fc.constantFrom('t1', 't2'));
 const mode = fc.constantFrom<Mode>('shadow', 'mirror');
-const phase = oftenFitting(fc.constantFrom<SwitchPhase>('stop', 'reads', 'back'));
+const phase = mostlyFitting(fc.constantFrom<SwitchPhase>('stop', 'reads', 'back'));
 
 const step = fc.oneof(
   {
@@ -40,7 +40,7 @@ const step = fc.oneof(
   },
   {
     weight: 3,
-    arbitrary: fc.record({ op: fc.constant('begin' as const), token, from: oftenFitting(mode), to: mode }),
+    arbitrary: fc.record({ op: fc.constant('begin' as const), token, from: mostlyFitting(mode), to: mode }),
   },
   {
     weight: 4,
