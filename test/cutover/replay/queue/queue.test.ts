@@ -229,6 +229,15 @@ describe('an uploaded file', () => {
   });
 });
 
+test('a replayed file gives no URL to the picture that its profile has by then', async () => {
+  await upload('ada', 'one.png');
+  await upload('ada', 'two.png');
+  const [uploaded] = await queue.read(organizationId, 1);
+  const shown = { file: 'one.png', url: 'https://legacy.example/1' };
+  await queue.complete(organizationId, uploaded?.id ?? '', 'k', shown);
+  expect(await store.hmget(`${base}p:ada`, 'pf', 'po')).toEqual(['two.png', null]);
+});
+
 describe('the queue', () => {
   test('is read in order, page by page', async () => {
     for (const name of ['a', 'b', 'c']) await put(name, { username: name });
@@ -247,6 +256,7 @@ describe('the queue', () => {
     await queue.complete(organizationId, id);
     await queue.complete(organizationId, id);
     expect(await queue.mark(organizationId, id, 'two', 'one')).toBeUndefined();
+    expect(await queue.mark(organizationId, id, 'two')).toBeUndefined();
     expect(await queue.read(organizationId, 1)).toEqual([]);
     expect(await store.exists(`${base}cutover:replay-senders`)).toBe(0);
   });
@@ -261,6 +271,17 @@ describe('the queue', () => {
     expect(await mark('two', 'one')).toBe('two');
     expect(await mark('one')).toBe('two');
     expect(await mark('two')).toBe('two');
+  });
+
+  test('has a change that is retried while it waits once only, at its end', async () => {
+    await put('ada', { username: 'Ada' });
+    await put('bob', { username: 'Bob' });
+    const [entry] = await queue.read(organizationId, 1);
+    expect(await queue.retry(organizationId, entry?.id ?? '')).toBe(true);
+    expect(await queue.read(organizationId, 10)).toMatchObject([
+      { isRetry: false, change: { username: 'Bob' } },
+      { isRetry: true, change: { username: 'Ada' } },
+    ]);
   });
 
   test('removes the list of an overwrite with its entry', async () => {
