@@ -132,7 +132,8 @@ describe('a profile of the source', () => {
   });
 
   test('is written without change again where the index lacks its name', async () => {
-    await addUser('ada', 'Ada', { w: '0x1', t: 200 });
+    await store.hset(profileKey(base, 'ada'), { u: 'Ada', w: '0x1', t: 200 });
+    await store.hset(names, 'Ada', 'ada');
     const same = { name: 'Ada', seen: 'Ada', fields: ['w', '0x1'] };
     expect(await apply('ada', same)).toEqual(applied('unchanged'));
     await store.del(names);
@@ -171,6 +172,27 @@ describe('a profile of the source', () => {
     expect(await shows('https://x/2', '300')).toEqual(applied('updated'));
     expect(await stored('ada')).toEqual({ pu: 'https://x/2', w: '300', t: '300' });
     expect(await unreferenced()).toEqual(['a.png']);
+  });
+
+  test('does not differ by its time alone from one of an earlier authority, but from any other', async () => {
+    await store.hset(profileKey(base, 'ada'), { t: 100, b: epoch - 1 });
+    expect(await apply('ada', {})).toEqual(applied('unchanged'));
+    await store.hset(profileKey(base, 'bob'), { t: 100, as: 1, at: 1 });
+    expect(await apply('bob', {})).toEqual(applied('updated'));
+  });
+
+  test.each<[string, Record<string, string | number>, string[], Record<string, string>]>([
+    ['was adopted', { at: 1, as: 1 }, [], { pr: 'shop\nhat' }],
+    ['is of an earlier authority', { b: epoch - 1 }, [], { pr: 'shop\nhat' }],
+    ['the source has brought', {}, [], { pu: 'https://x/1' }],
+    ['has a URL of its own', { at: 1, as: 1, pu: 'https://x/2' }, [], { pu: 'https://x/1' }],
+    ['the source replaces', { at: 1, as: 1 }, ['pr', 'shop\ntie'], { pr: 'shop\ntie', pu: 'https://x/1' }],
+  ])('that shows the URL of a reference: one that %s', async (_what, fields, given, expected) => {
+    await store.hset(objectsKey(base), 'shop\nhat', 'https://x/1');
+    await store.hset(profileKey(base, 'ada'), { pr: 'shop\nhat', t: 100, ...fields });
+    await apply('ada', { fields: ['w', '0x1', ...given, 'pu', 'https://x/1'] });
+    const { t: _t, w: _w, as: _as, at: _at, ...picture } = await stored('ada');
+    expect(picture).toEqual(expected);
   });
 
   test('repairs the user who has lost a name', async () => {
@@ -329,8 +351,24 @@ describe('renames that depend on each other', () => {
     await store.hset(profileKey(base, 'ada'), 'u', 'Own');
     await store.hdel(names, 'A');
     await store.hset(names, 'Own', 'ada');
-    expect(await rename('make', swap)).toEqual(['done']);
+    expect(await rename('make', swap.toReversed())).toEqual(['done']);
     expect(await store.hgetall(names)).toEqual({ A: 'bob', Own: 'ada' });
+    expect((await stored('ada'))['u']).toBe('Own');
+  });
+
+  test('leave a name to the user who has taken it meanwhile', async () => {
+    await store.hset(profileKey(base, 'ada'), 'u', 'Own');
+    await store.hset(names, { Own: 'ada', A: 'eve' });
+    expect(await rename('make', swap.toReversed())).toEqual(['done']);
+    expect(await store.hgetall(names)).toEqual({ A: 'eve', B: 'bob', Own: 'ada' });
+  });
+
+  test('keep a name in the index that is only spelled differently', async () => {
+    const spelling: Rename[] = [['ada', 'A', 'A', 'a', 'A']];
+    await rename('record', spelling);
+    await rename('make', spelling);
+    expect((await stored('ada'))['u']).toBe('a');
+    expect(await store.hgetall(names)).toEqual({ A: 'ada', B: 'bob' });
   });
 
   test('create no profile of a user who is gone', async () => {
@@ -343,8 +381,12 @@ describe('renames that depend on each other', () => {
 
   test('are not made a second time', async () => {
     await rename('make', swap);
-    await rename('make', [row('ada', 'B', 'A'), row('bob', 'A', 'B')]);
-    expect(await store.hgetall(names)).toEqual({ A: 'bob', B: 'ada' });
+    await store.hset(profileKey(base, 'ada'), 'u', 'A');
+    await store.hset(names, 'A', 'ada');
+    await store.hdel(names, 'B');
+    await rename('make', swap);
+    expect((await stored('ada'))['u']).toBe('A');
+    expect(await store.hgetall(names)).toEqual({ A: 'ada' });
   });
 
   test('take no name from another user', async () => {
