@@ -42,7 +42,7 @@ const policyVariables: Record<Setting, string> = {
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   const mistakes: string[] = [];
   const config = readVariables(env, mistakes);
-  mistakes.push(...findConflicts(config, env));
+  mistakes.push(...findMistakes(config, env));
   if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'));
   return config;
 }
@@ -62,7 +62,7 @@ function readVariables(env: NodeJS.ProcessEnv, mistakes: string[]) {
     mistakes.push(`${name} must be ${expected}, not "${shown}"`);
     return fallback;
   };
-  /** A secret has no format here, since the message of a mistake would show it: it is checked further down. */
+  /** A secret has no format here, since the message of a mistake would show it: findMistakes checks it. */
   const takeSecret = (name: string): string | undefined => readSecret(env, name, mistakes);
   const takeFile = (name: string): string | undefined => {
     const file = formats.textOf(env, name);
@@ -139,7 +139,7 @@ function readVariables(env: NodeJS.ProcessEnv, mistakes: string[]) {
 }
 
 /** What is wrong with secrets, with addresses that have parsers of their own, and with values together. */
-function findConflicts(config: Config, env: NodeJS.ProcessEnv): string[] {
+function findMistakes(config: Config, env: NodeJS.ProcessEnv): string[] {
   const { adminToken, adminHost, port, redisUrl, replaySecret } = config;
   const mistakes: string[] = [];
   // A token file that cannot be read has been reported already.

@@ -24,6 +24,7 @@ type Outcome =
 
 /** How long an interrupted change may still take effect, in ms. */
 const settling = 1000;
+
 /** Requests of players and of an administrator, whose responses are checked against what was acknowledged before. */
 export function createRequests(options: RequestOptions, currentPhase: () => Phase) {
   const { legacy, instances, random, onViolation } = options;
@@ -139,6 +140,7 @@ export function createRequests(options: RequestOptions, currentPhase: () => Phas
   }
 
   return {
+    /** The players. */
     all,
     denylist,
     read,

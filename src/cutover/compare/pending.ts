@@ -49,6 +49,7 @@ export interface Pending {
   gaps: Map<Gap, NotedGap>;
 }
 
+/** How often a gap was found. */
 export interface NotedGap {
   count: number;
   /** ms since 1970 */
@@ -57,7 +58,10 @@ export interface NotedGap {
   pending: number;
 }
 
-/** Users and keys that wait for the store at most; beyond, findings are only counted. */
+/**
+ * Users, and keys, of an organization that wait for the store at most: others are only counted. Also organizations
+ * with gaps.
+ */
 export const maxPending = 20_000;
 
 /**
@@ -109,6 +113,7 @@ export function createPending() {
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */
     adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>
       setBounded(pendingOf(organizationId).failed, userId, { number, reason }),
+    /** Adds to what is pending of that gap. */
     gap: (organizationId: string, gap: Gap, noted: NotedGap): void => {
       const { gaps } = pendingOf(organizationId);
       const known = gaps.get(gap) ?? { ...noted, count: 0 };

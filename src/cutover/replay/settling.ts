@@ -28,7 +28,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
 
   return { withoutKey, settle, hold, complete, setAside };
 
-  /** Of a change for which there is no API key that may be accepted. */
+  /** For a change that cannot be sent: each of its user's API keys was refused, or cannot be decrypted. */
   async function withoutKey(entry: Entry): Promise<void> {
     const refusals = [...entry.refusals.values()];
     const last = refusals.at(-1);
@@ -67,7 +67,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     return isAgain;
   }
 
-  /** Of a change that was sent. `hasOlder`: whether an older one waited when it was sent; `key`: what it was sent with. */
+  /** For a change that was sent with `key`. `hasOlder`: whether an older one waited when it was sent. */
   async function settle(
     entry: Entry,
     { outcome, uploaded, remark }: Delivered,

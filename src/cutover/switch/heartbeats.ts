@@ -39,6 +39,7 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
     first,
     refresh,
     plan,
+    /** Plans no further ones; resolves once the one in progress has ended. */
     stop: async (): Promise<void> => {
       isStopped = true;
       clearTimeout(timer);
@@ -96,6 +97,7 @@ function whyNotServing(reply: Exclude<HeartbeatReply, { kind: 'ok' }>): string {
   }
 }
 
+/** Why a process that does not know the legacy service must not serve in a mode. */
 export function needsLegacy(mode: string): string {
   return `the mode of the cut-over is ${mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (profile-bridge admin cutover set native)`;
 }

@@ -93,7 +93,7 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
       }
       await forEachConcurrently(outbox.batches, concurrent, ([base, batches]) => send(base, batches));
     },
-    /** Removes what tells a repeated batch from a new one: this instance writes no more. */
+    /** Removes what tells a batch that is sent again from a new one. To be called once everything is written. */
     close: async (): Promise<void> => {
       await Promise.all([...written].map((base) => store.unlink(lastBatchKey(base, instance))));
     },

@@ -1,7 +1,7 @@
 import { explore, Violation, type Explored } from '../../../support/explore.ts';
 
 /*
- * How organizations get on the list of those with waiting changes and leave it (src/cutover/replay/queue/queue.ts), and
+ * How organizations get on the list of those with waiting changes and leave it (src/cutover/replay/queue/list.ts), and
  * how the replayer learns of new changes by it, as a model: two writers and two replayers of one organization, whose
  * commands come in any order. The second replayer has lost its lease, and only takes the organization off the list.
  */
