@@ -67,6 +67,8 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
   /** Sends a heartbeat now. One at a time: a caller that comes during one waits for the one after. */
   async function refresh(): Promise<void> {
     await running;
+    // One that comes after its removal would register the instance again.
+    if (isStopped) return;
     running ??= beat().finally(() => {
       running = undefined;
       plan();
