@@ -314,11 +314,52 @@ describe('the queue', () => {
   });
 });
 
+test('a long queue is discarded to its end, and each entry is counted', async () => {
+  for (let n = 0; n < 150; n += 1) await put('ada', { username: `Ada ${n}` });
+  expect(await queue.discard(0)).toEqual({ put: 150, ban: 0, remove: 0, overwrite: 0 });
+  expect(await waiting()).toEqual([]);
+});
+
 test('a tool that was held up until a later switch discards nothing', async () => {
   await put('ada', { username: 'Ada' });
   await store.hset(settingsKey(base), 'epoch', '2');
   expect(await queue.discard(1)).toEqual({ put: 0, ban: 0, remove: 0, overwrite: 0 });
   expect(await waiting()).toHaveLength(1);
+});
+
+describe('an API key that the legacy service refuses', () => {
+  const refused = 'cutover:replay-refusals';
+  /** As if it had been refused for the first time so long ago. */
+  const earlier = async (keyId: string) => await store.hincrby(`${base}${refused}`, keyId, -60_000);
+
+  test('is refused since the first time', async () => {
+    await queue.refuse(organizationId, 'k_ada');
+    await earlier('k_ada');
+    const { forMs, isOtherAccepted } = await queue.refuse(organizationId, 'k_ada');
+    expect(forMs).toBeGreaterThanOrEqual(60_000);
+    expect(isOtherAccepted).toBe(false);
+  });
+
+  test('is told whether another one was accepted since', async () => {
+    for (const keyId of ['k_ada', 'k_bob']) await queue.refuse(organizationId, keyId);
+    await earlier('k_ada');
+    await queue.complete(organizationId, '1-1', 'k_eve');
+    expect(await queue.refuse(organizationId, 'k_ada')).toMatchObject({ isOtherAccepted: true });
+    await queue.complete(organizationId, '1-1', 'k_ada');
+    await store.hincrby(`${base}${refused}`, '', -120_000);
+    expect(await queue.refuse(organizationId, 'k_bob')).toMatchObject({ isOtherAccepted: false });
+  });
+
+  test('is off the record once it is accepted, and with the last one when another was', async () => {
+    for (const keyId of ['k_ada', 'k_bob']) await queue.refuse(organizationId, keyId);
+    await queue.complete(organizationId, '1-1', 'k_ada');
+    expect((await store.hkeys(`${base}${refused}`)).sort()).toEqual(['', 'k_bob']);
+    await queue.complete(organizationId, '1-1', 'k_bob');
+    expect(await store.exists(`${base}${refused}`)).toBe(0);
+    // Nothing is refused.
+    await queue.complete(organizationId, '1-1', 'k_ada');
+    expect(await store.exists(`${base}${refused}`)).toBe(0);
+  });
 });
 
 describe('a change that was set aside', () => {
