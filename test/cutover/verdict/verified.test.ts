@@ -4,6 +4,7 @@ import { readState } from '../../../src/cutover/verdict/evidence.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { replicationIdsOf } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
   differingUsersKey,
   failedAdoptionsKey,
@@ -16,6 +17,10 @@ import {
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
+
+const clearVerified = script<[what: string, cursor: string, openedAt: number], string>(
+  'cutover/clear_verified',
+);
 
 const store = await useTestStore();
 
@@ -78,6 +83,7 @@ describe('what is on record of an organization', () => {
       both: `8:${now - 3_600_000} 9:${now}`,
       '': `6:${now - 3_600_000}`,
     });
+    await store.hset(gapsKey(base), 'both', JSON.stringify({ count: 2, first: now - 3_600_000, last: now }));
   });
 
   const left = async (): Promise<string[][]> =>
@@ -89,19 +95,30 @@ describe('what is on record of an organization', () => {
 
   test('a clean verify removes what is older than its snapshot, and nothing else', async () => {
     await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
-    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['new']]);
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['both', 'new']]);
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
   test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
     await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: true });
-    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['new']]);
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['both', 'new']]);
   });
 
-  test('a clean verify removes thousands of marks', async () => {
-    const many = Array.from({ length: 5000 }, (_, n) => [`user-${n}`, '5:1000']).flat();
-    await store.hset(unsettledKey(base), ...many);
+  test('a clean verify removes thousands of marks, and keeps thousands', async () => {
+    const users = (kind: string): string[] => Array.from({ length: 2500 }, (_, n) => `${kind}-${n}`);
+    const later = (await readCutover(store, prefix)).now;
+    await store.hset(unsettledKey(base), ...users('settled').flatMap((user) => [user, '5:1000']));
+    await store.hset(unsettledKey(base), ...users('later').flatMap((user) => [user, `5:${later}`]));
     await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
-    expect((await left())[0]).toEqual(['both', 'new']);
+    expect((await left())[0]).toEqual(['both', 'new', ...users('later')].sort());
+  });
+
+  test('a clean verify keeps what was recorded at the very moment of its snapshot', async () => {
+    await store.hset(failedAdoptionsKey(base), {
+      before: JSON.stringify({ reason: 'overtaken', at: 999 }),
+      'at that moment': JSON.stringify({ reason: 'overtaken', at: 1000 }),
+    });
+    await clearVerified(store, base, 'failed', '0', 1000);
+    expect((await left())[2]).toEqual(['at that moment', 'new', 'old']);
   });
 });
