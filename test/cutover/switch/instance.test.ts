@@ -272,6 +272,19 @@ describe('a switch', () => {
     expect(outcome.kind).toBe('switched');
   });
 
+  test('is on record with the command that made it, after the mode before', async () => {
+    await join();
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+    for (const phase of ['stop', 'reads']) {
+      await acknowledged(phase);
+      await advance(phase);
+    }
+    expect((await read()).history).toMatchObject([
+      { epoch: 0, mode: 'shadow', by: 'default' },
+      { epoch: 1, mode: 'mirror', by: 'test' },
+    ]);
+  });
+
   test('is refused while another one is under way', async () => {
     await join();
     await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
@@ -280,6 +293,12 @@ describe('a switch', () => {
 });
 
 describe('a registration', () => {
+  test('of an instance that has stopped leaves nothing', async () => {
+    const one = await joinTestInstance(store, prefix);
+    await one.close();
+    expect((await store.hkeys(key)).filter((field) => field.includes(one.id))).toEqual([]);
+  });
+
   test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
     const ended = JSON.stringify({ ...registration, started: '1' });
