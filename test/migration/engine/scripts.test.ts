@@ -122,6 +122,18 @@ describe('a profile of the source', () => {
     expect(await store.hgetall(names)).toEqual({ Here: 'ada' });
   });
 
+  test('is written whatever the caller saw where the user has its name already', async () => {
+    await addUser('ada', 'Ada');
+    expect(await apply('ada', { name: 'Ada', seen: '', fields: ['w', '0x1'] })).toEqual(applied('updated'));
+    expect(await stored('ada')).toEqual({ u: 'Ada', w: '0x1', t: '200' });
+  });
+
+  test('keeps when it was adopted, and by which number', async () => {
+    await store.hset(profileKey(base, 'ada'), { t: '', as: 7, at: snapshotAt - 1 });
+    expect(await apply('ada', { fields: ['w', '0x1'] })).toEqual(applied('updated'));
+    expect(await stored('ada')).toEqual({ w: '0x1', t: '200', as: '7', at: '999' });
+  });
+
   test('gives the old name up, unless another user has it by now', async () => {
     await addUser('ada', 'Old');
     expect(await apply('ada', { name: 'New', seen: 'Old' })).toEqual(applied('updated'));
@@ -204,8 +216,12 @@ describe('a profile of the source', () => {
 });
 
 describe('pruning', () => {
-  const prune = async (entity: Parameters<typeof migratePrune>[8], row: string[]): Promise<unknown> =>
-    await migratePrune(store, base, epoch, '0', claim, JSON.stringify([row]), snapshotAt, epoch, entity);
+  const prune = async (
+    entity: Parameters<typeof migratePrune>[8],
+    row: string[],
+    by = claim,
+  ): Promise<unknown> =>
+    await migratePrune(store, base, epoch, '0', by, JSON.stringify([row]), snapshotAt, epoch, entity);
   const removed = ['pruned', ['removed']];
   const kept = ['pruned', ['kept']];
 
@@ -214,6 +230,10 @@ describe('pruning', () => {
     expect(await prune('profiles', ['ada', 'Ada', 'Ada'])).toEqual(removed);
     expect(await store.exists(profileKey(base, 'ada'), names)).toBe(0);
     expect(await unreferenced()).toEqual(['a.png']);
+  });
+
+  test('leaves out a profile that is gone by now, in a dry call as well', async () => {
+    for (const by of [claim, dry]) expect(await prune('profiles', ['ada', '', ''], by)).toEqual(kept);
   });
 
   test('removes no name that another user has by now', async () => {
