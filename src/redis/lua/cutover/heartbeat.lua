@@ -26,7 +26,7 @@ if is_first then
   each_instance(function(other, registration, at)
     if is_native and not state.token and now - at > 3600000 and at > (tonumber(state.since) or 0) then
       forget_instance(other)
-    elseif other ~= id and not string.find(registration, '"legacy":true', 1, true) then
+    elseif not string.find(registration, '"legacy":true', 1, true) then
       natives[#natives + 1] = other
     end
   end)
