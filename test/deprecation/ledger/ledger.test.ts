@@ -237,18 +237,49 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('keeps the first and last use of a key, whichever instance writes first', async () => {
+  test.each([
+    ['the earlier', 0],
+    ['the later', 1],
+  ])('keeps the first and last use of a key, if the instance with %s one writes first', async (_what, at) => {
     const prefix = freshPrefix();
-    const [early, late] = [openLedger(prefix), openLedger(prefix, { now: () => NOON + 5000 })];
-    early.record(call('acme', 'k_1'));
-    late.record(call('acme', 'k_1'));
-    await late.flush();
-    await early.flush();
-    expect(await redis.hmget(`${prefix}{acme}:use:key:k_1`, 'f:getProfile', 'l:getProfile')).toEqual([
-      `${NOON}`,
-      `${NOON + 5000}`,
-    ]);
-    await Promise.all([early.close(), late.close()]);
+    const ledgers = [openLedger(prefix), openLedger(prefix, { now: () => NOON + 5000 })];
+    for (const ledger of ledgers) ledger.record(call('acme', 'k_1', { userAgent: 'App/1' }));
+    await ledgers[at]?.flush();
+    await ledgers[1 - at]?.flush();
+    expect(await redis.hgetall(`${prefix}{acme}:use:key:k_1`)).toEqual({
+      'f:getProfile': `${NOON}`,
+      'l:getProfile': `${NOON + 5000}`,
+      'a:App/1': `${NOON + 5000}`,
+    });
+    await Promise.all(ledgers.map((ledger) => ledger.close()));
+  });
+
+  test('dates a key by its last use, of whichever operation and instance', async () => {
+    const prefix = freshPrefix();
+    const now = Date.now();
+    const usedAt = async () => await redis.zscore(`${prefix}{acme}:use:keys`, 'k_1');
+    let at = now;
+    const ledger = openLedger(prefix, { now: () => at });
+    ledger.record(call('acme', 'k_1'));
+    at = now - 5000;
+    ledger.record(call('acme', 'k_1', { operation: 'putProfile' }));
+    await ledger.flush();
+    expect(await usedAt()).toBe(`${now}`);
+    ledger.record(call('acme', 'k_1', { operation: 'putProfile' }));
+    await ledger.flush();
+    expect(await usedAt()).toBe(`${now}`);
+    await ledger.close();
+  });
+
+  test('keeps the client of a key over calls that name none', async () => {
+    const prefix = freshPrefix();
+    const ledger = openLedger(prefix);
+    for (const client of ['ios-4.2', undefined]) {
+      ledger.record(call('acme', 'k_1', { client }));
+      await ledger.flush();
+    }
+    expect(await redis.hget(`${prefix}{acme}:use:key:k_1`, 'c')).toBe('ios-4.2');
+    await ledger.close();
   });
 
   test('counts on while Redis is unavailable, and writes everything afterwards', async () => {

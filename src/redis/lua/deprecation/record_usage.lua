@@ -36,7 +36,7 @@ local function remember(own, agent, at)
     if string.sub(other, 1, 2) == 'a:' then
       agents = agents + 1
       local seen_at = tonumber(time) or 0
-      if other ~= field and seen_at <= oldest_at then oldest, oldest_at = other, seen_at end
+      if seen_at < oldest_at then oldest, oldest_at = other, seen_at end
     end
   end
   if agents > tonumber(most_agents) then redis.call('HDEL', own, oldest) end
