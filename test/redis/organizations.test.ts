@@ -2,10 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { assert, property, string } from 'fast-check';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
-import { organizationBase } from '../../src/redis/keys.ts';
+import { script } from '../../src/redis/connection/script-loader.ts';
+import { loadingKey, organizationBase, settingsKey } from '../../src/redis/keys.ts';
 import { findSettings, listOrganizations, saveSettings } from '../../src/redis/organizations.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { useTestStore } from '../support/use-store.ts';
+
+const save = script<(string | number)[], string>('organization/save_settings');
 
 const store = await useTestStore();
 
@@ -60,6 +63,17 @@ describe('the settings of an organization', () => {
     await saveSettings(store, prefix, 'acme', { minLength: 10 });
     expect(await saveSettings(store, prefix, 'acme', { maxLength: 9 })).toBe('min-above-max');
     expect(await findSettings(store, prefix, 'acme')).toMatchObject({ minLength: 10, maxLength: 64 });
+  });
+
+  test('may allow one length only', async () => {
+    expect(await saveSettings(store, freshPrefix(), 'acme', { minLength: 5, maxLength: 5 })).toBe('created');
+  });
+
+  test('are not saved where a load has begun since the caller looked', async () => {
+    const base = organizationBase(freshPrefix(), 'acme');
+    await store.set(loadingKey(base), 'r\n0\n1');
+    expect(await save(store, base, 'exact', 1, 64, 'min', 3)).toBe('loading');
+    expect(await store.exists(settingsKey(base))).toBe(0);
   });
 
   test('are undefined if the organization does not exist', async () => {

@@ -66,6 +66,19 @@ describe('an API key', () => {
     expect(await authenticate(store, base, hashApiKey(later.apiKey))).toMatchObject({ kind: 'known' });
   });
 
+  test('with a role that is unknown is that of a player', async () => {
+    const { apiKey, keyId } = await create({ role: 'admin' });
+    await store.hset(`${base}key:${hashApiKey(apiKey)}`, 'r', 'root');
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toMatchObject({
+      caller: { keyId, role: 'player' },
+    });
+  });
+
+  test('counts as made here, so that no migration changes it', async () => {
+    const { apiKey } = await create({ role: 'admin' });
+    expect(await store.hget(`${base}key:${hashApiKey(apiKey)}`, 'b')).toBe('1');
+  });
+
   test('cannot be revoked if it is unknown', async () => {
     expect(await revokeApiKey(store, base, 'k_0000000000000000')).toBe('unknown');
     await store.hset(`${base}keys`, 'k_lost', hashApiKey('lost'));
