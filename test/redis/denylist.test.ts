@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
-import { organizationBase, settingsKey } from '../../src/redis/keys.ts';
+import { denylistWritesKey, organizationBase, settingsKey } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
@@ -27,6 +27,15 @@ const put = async (user: string, username: string) =>
 const denied = async () => (await store.hkeys(`${base}d0`)).sort();
 
 describe('an overwrite of the denylist', () => {
+  test('replaces the marks of single names by one of the whole list', async () => {
+    await banUsernames(await context(), new Map([['root', 'x']]));
+    await removeDenied(await context(), ['root']);
+    expect(await store.hgetall(denylistWritesKey(base))).toEqual({ root: '0' });
+    await overwriteDenylist(await context(), ['a']);
+    await removeDenied(await context(), ['a']);
+    expect(await store.hgetall(denylistWritesKey(base))).toEqual({ '': '0' });
+  });
+
   test('is not committed once its stage has lost a name', async () => {
     await overwriteDenylist(await context(), ['old']);
     await stageOpen(store, base, 0, '0', 'mine', 60_000);

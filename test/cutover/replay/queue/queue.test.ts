@@ -229,6 +229,19 @@ describe('an uploaded file', () => {
   });
 });
 
+test('a file that was given up when its change was set aside is not given up again by the retry', async () => {
+  await upload('ada', 'one.png');
+  await upload('ada', 'two.png');
+  const [uploaded] = await queue.read(organizationId, 1);
+  await queue.setAside(organizationId, uploaded?.id ?? '', { status: 400, reason: '' });
+  // As the sweep does with the file.
+  expect(await store.zrem(unreferencedPicturesKey(base), 'one.png')).toBe(1);
+  await queue.retry(organizationId, uploaded?.id ?? '');
+  const [, retry] = await queue.read(organizationId, 2);
+  await queue.complete(organizationId, retry?.id ?? '');
+  expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
+});
+
 test('a replayed file gives no URL to the picture that its profile has by then', async () => {
   await upload('ada', 'one.png');
   await upload('ada', 'two.png');
