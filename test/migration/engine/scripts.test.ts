@@ -19,6 +19,7 @@ import {
   organizationBase,
   pendingRenamesKey,
   profileKey,
+  settingsKey,
   stageKey,
   stageOwnerKey,
   unreferencedPicturesKey,
@@ -329,6 +330,16 @@ describe('a record of the source', () => {
     expect(await store.hgetall(apiKeyKey(base, 'old'))).toEqual({ i: 'k_3', r: 'admin' });
     expect(await admin('new')).toEqual(applied('created'));
     expect(await store.hgetall(apiKeyIdsKey(base))).toEqual({ k_new: 'new' });
+  });
+
+  test('changes no settings that were made here', async () => {
+    const defaults = ['exact', '1', '64', '', '', '0'];
+    const row = ['exact', '2', '32', '', '', '0', ...defaults];
+    expect(await apply('organizations', row)).toEqual(applied('kept'));
+    expect(await apply('organizations', [...defaults, ...defaults])).toEqual(applied('unchanged'));
+    await store.hdel(settingsKey(base), 'b');
+    expect(await apply('organizations', row)).toEqual(applied('updated'));
+    expect(await store.hmget(settingsKey(base), 'min', 'max')).toEqual(['2', '32']);
   });
 
   test('changes no object that was set here', async () => {
