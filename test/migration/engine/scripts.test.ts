@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
   dry,
+  migratePicture,
   migrateProfiles,
   migratePrune,
   migrateRecords,
@@ -347,6 +348,41 @@ describe('a record of the source', () => {
     await store.sadd(localWritesKey(base), 'o\nd\nhere');
     expect(await apply('objects', ['d\nhere', 'y'])).toEqual(applied('kept'));
     expect(await apply('objects', ['d\nold', 'y'])).toEqual(applied('updated'));
+  });
+});
+
+describe('the copy of a picture', () => {
+  const url = 'https://x/1';
+  const put = async () => await migratePicture(store, base, epoch, '', claim, 'ada', url, 'a.png', 60_000);
+  /** The file is in place since then, and to be removed by the sweep unless a profile shows it. */
+  const pending = async (since: number) => await store.zadd(unreferencedPicturesKey(base), since, 'a.png');
+
+  test('takes the place of its URL, and belongs to the profile from then on', async () => {
+    await pending(Date.now());
+    await store.hset(profileKey(base, 'ada'), { pu: url, t: 100 });
+    expect(await put()).toBe('put');
+    expect(await stored('ada')).toEqual({ pf: 'a.png', po: url, t: '100' });
+    expect(await unreferenced()).toEqual([]);
+  });
+
+  test.each([
+    ['another URL', { pu: 'https://x/2' }],
+    ['a reference', { pu: url, pr: 'shop\nhat' }],
+    ['a file', { pu: url, pf: 'b.png' }],
+  ])('is left to the sweep where the user has %s by now', async (_what, fields) => {
+    await pending(Date.now());
+    await store.hset(profileKey(base, 'ada'), fields);
+    expect(await put()).toBe('changed');
+    expect(await stored('ada')).toEqual(fields);
+    expect(await unreferenced()).toEqual(['a.png']);
+  });
+
+  test('is not shown once the sweep may remove it, or has', async () => {
+    await store.hset(profileKey(base, 'ada'), { pu: url });
+    expect(await put()).toBe('lapsed');
+    await pending(Date.now() - 120_000);
+    expect(await put()).toBe('lapsed');
+    expect(await stored('ada')).toEqual({ pu: url });
   });
 });
 
