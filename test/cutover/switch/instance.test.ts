@@ -9,6 +9,7 @@ import {
   cutoverAdvance,
   cutoverBegin,
   cutoverHeartbeat,
+  cutoverRemove,
   cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
@@ -285,6 +286,15 @@ describe('a switch', () => {
     ]);
   });
 
+  test('that was made can no longer be withdrawn', async () => {
+    await store.hset(key, 'mode', 'shadow');
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+    for (const phase of ['stop', 'reads']) expect(await advance(phase)).toEqual(['ready']);
+    expect(await cutoverWithdraw(store, key, 'token')).toBe('done');
+    expect(await cutoverWithdraw(store, key, 'other')).toBe('withdrawn');
+    expect(await read()).toMatchObject({ mode: 'mirror' });
+  });
+
   test('is refused while another one is under way', async () => {
     await join();
     await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
@@ -293,6 +303,13 @@ describe('a switch', () => {
 });
 
 describe('a registration', () => {
+  test('that two tools remove leaves the gap of the first', async () => {
+    const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
+    await cutoverHeartbeat(store, key, 'gone', JSON.stringify(registration), 0, '-', 1);
+    for (const reason of ['the first', 'the second']) await cutoverRemove(store, key, 'gone', reason);
+    expect((await read()).gap?.reason).toBe('the first');
+  });
+
   test('of an instance that has stopped leaves nothing', async () => {
     const one = await joinTestInstance(store, prefix);
     await one.close();
