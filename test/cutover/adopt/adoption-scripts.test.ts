@@ -189,6 +189,15 @@ describe('the marks of changes that are not adopted yet', () => {
     expect(await store.exists(unsettledKey(base))).toBe(0);
   });
 
+  test('say when the change was forwarded, and when any adoption settles it', async () => {
+    const before = await storeTime(store);
+    const number = await beginChange(store, base, 0, '', 'ada', 60_000);
+    const [of, due, at] = (await store.hget(unsettledKey(base), 'ada'))?.split(':').map(Number) ?? [];
+    expect(of).toBe(number);
+    expect(at).toBeGreaterThanOrEqual(Math.floor(before));
+    expect(Math.abs(Number(at) + 60_000 - Number(due))).toBeLessThan(1000);
+  });
+
   test('tell an adoption how long others may be in flight, and whether one was accepted after it began', async () => {
     const first = await beginChange(store, base, 0, '', 'ada', 60_000);
     expect(await drawAdoption(store, base, 'ada', first)).toMatchObject({ unsettled: 0, hasRival: false });

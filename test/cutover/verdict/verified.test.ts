@@ -121,4 +121,10 @@ describe('what is on record of an organization', () => {
     await clearVerified(store, base, 'failed', '0', 1000);
     expect((await left())[2]).toEqual(['at that moment', 'new', 'old']);
   });
+
+  test('a clean verify removes the marks of changes that were due by its snapshot', async () => {
+    await store.hset(unsettledKey(base), { due: '1:1000:1', later: '2:1001:1' });
+    await clearVerified(store, base, 'unsettled', '0', 1000);
+    expect((await left())[0]).toEqual(['', 'both', 'later', 'new', 'old']);
+  });
 });

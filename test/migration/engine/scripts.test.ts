@@ -104,6 +104,9 @@ describe('a profile of the source', () => {
     await store.hset(profileKey(base, 'ada'), { t: 300, b: epoch - 1 });
     expect(await apply('ada', { fields: ['w', '0x1'] })).toEqual(applied('updated'));
     expect(await stored('ada')).toEqual({ t: '200', w: '0x1' });
+    // A mark that cannot be read counts as 0.
+    await store.hset(profileKey(base, 'ada'), { b: 'x' });
+    expect(await apply('ada', { fields: ['w', '0x2'] })).toEqual(applied('updated'));
   });
 
   test('replaces one that is newer here only if the source is trusted', async () => {
@@ -302,8 +305,12 @@ describe('pruning', () => {
 });
 
 describe('a record of the source', () => {
-  const apply = async (entity: Parameters<typeof migrateRecords>[8], row: string[]): Promise<unknown> =>
-    await migrateRecords(store, base, epoch, '0', claim, JSON.stringify([row]), snapshotAt, epoch, entity);
+  const apply = async (
+    entity: Parameters<typeof migrateRecords>[8],
+    row: string[],
+    at: number | '' = snapshotAt,
+  ): Promise<unknown> =>
+    await migrateRecords(store, base, epoch, '0', claim, JSON.stringify([row]), at, epoch, entity);
   const applied = (outcome: string) => ['applied', [outcome], []];
 
   test('denies no name while names must not change', async () => {
@@ -318,6 +325,15 @@ describe('a record of the source', () => {
     expect(await apply('denylist', ['other', 'other'])).toEqual(applied('created'));
     await store.hset(denylistWritesKey(base), '', epoch);
     expect(await apply('denylist', ['third', 'third'])).toEqual(applied('kept'));
+  });
+
+  test('denies no name where a denylist change was adopted since its snapshot, or maybe since', async () => {
+    const adoptedAt = async (at: number) => await store.hset(`${base}cutover:adoptions`, 'denylist-at', at);
+    await adoptedAt(snapshotAt);
+    expect(await apply('denylist', ['root', 'root'])).toEqual(applied('kept'));
+    await adoptedAt(snapshotAt - 1);
+    expect(await apply('denylist', ['root', 'root'], '')).toEqual(applied('kept'));
+    expect(await apply('denylist', ['root', 'root'])).toEqual(applied('created'));
   });
 
   test('changes no API key that was made or revoked here', async () => {
