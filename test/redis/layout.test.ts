@@ -7,6 +7,7 @@ import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+import { interceptCalls } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
@@ -67,15 +68,9 @@ describe('the layout of the stored data', () => {
       prefix = freshPrefix();
       const bases = await storeOldData(2);
       let left = calls;
-      const dying = new Proxy(store, {
-        get: (target, name) => {
-          const value: unknown = Reflect.get(target, name);
-          if (typeof value !== 'function') return value;
-          return async (...args: unknown[]): Promise<unknown> => {
-            if (left-- <= 0) throw new Error('killed');
-            return await (Reflect.apply(value, target, args) as Promise<unknown>);
-          };
-        },
+      const dying = interceptCalls(store, async (make) => {
+        if (left-- <= 0) throw new Error('killed');
+        return await make();
       });
       const outcome = await upgradeLayout(dying, prefix, { signal }).catch(() => undefined);
       if (outcome === undefined) expect((await readLayout(store, prefix)).kind).not.toBe('current');
@@ -89,30 +84,20 @@ describe('the layout of the stored data', () => {
   test('is not marked as being upgraded again by a second upgrade that was held up', async () => {
     await storeOldData(1);
     let isHeldUp = false;
-    const slow = new Proxy(store, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name);
-        if ((name !== 'set' && name !== 'evalsha') || isHeldUp) return value;
-        return async (...args: unknown[]): Promise<unknown> => {
-          isHeldUp = true;
-          await upgradeLayout(store, prefix, { signal });
-          return await (Reflect.apply(value as () => unknown, target, args) as Promise<unknown>);
-        };
-      },
+    const slow = interceptCalls(store, async (make, command) => {
+      if (['set', 'evalsha'].includes(command) && !isHeldUp) {
+        isHeldUp = true;
+        await upgradeLayout(store, prefix, { signal });
+      }
+      return await make();
     });
     expect(await upgradeLayout(slow, prefix, { signal })).toEqual({ kind: 'current' });
   });
 
   test('is recorded before the first organization, and so is never taken for an older one', async () => {
-    const meanwhile = new Proxy(store, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name);
-        if (name !== 'scard') return value;
-        return async (...args: unknown[]): Promise<unknown> => {
-          await saveSettings(store, prefix, 'acme', defaultSettings);
-          return await (Reflect.apply(value as () => unknown, target, args) as Promise<unknown>);
-        };
-      },
+    const meanwhile = interceptCalls(store, async (make, command) => {
+      if (command === 'scard') await saveSettings(store, prefix, 'acme', defaultSettings);
+      return await make();
     });
     expect(await readLayout(meanwhile, prefix)).toEqual({ kind: 'current' });
   });

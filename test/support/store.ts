@@ -11,6 +11,24 @@ export async function openTestStore(url = testRedisUrl()): Promise<RedisClient> 
   return await connectRedis(url, { allowEviction: true, ...patient });
 }
 
+/**
+ * A client whose calls are made by `onCall`: it gets the command and its arguments, and `make`, which makes the call, on
+ * another client if that is given.
+ */
+export function interceptCalls(
+  store: RedisClient,
+  onCall: (make: (on?: RedisClient) => Promise<unknown>, command: string, args: unknown[]) => unknown,
+): RedisClient {
+  return new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown =>
+        onCall((on = target) => Reflect.apply(value, on, args) as Promise<unknown>, String(name), args);
+    },
+  });
+}
+
 /** All keys that begin with a prefix, on whichever server of a cluster, sorted. */
 export async function keysOf(store: RedisClient, prefix: string): Promise<string[]> {
   const found = new Set<string>();

@@ -8,7 +8,7 @@ import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts
 import { organizationsKey } from '../../../src/redis/keys.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
-import { keysOf } from '../../support/store.ts';
+import { interceptCalls, keysOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const log = createLog('silent');
@@ -177,19 +177,14 @@ describe('the ledger', () => {
 
   test('does not count a batch twice if its reply was lost', async () => {
     const prefix = freshPrefix();
-    const replies: string[] = [];
+    const replies: unknown[] = [];
     let lose = true;
-    const lossy = new Proxy(redis, {
-      get: (client, name) => {
-        const member: unknown = Reflect.get(client, name);
-        if (typeof member !== 'function') return member;
-        if (name !== 'evalsha' && name !== 'eval') return member.bind(client);
-        return async (...parts: unknown[]) => {
-          replies.push(await member.call(client, ...parts));
-          if (lose) throw new Error('Connection is closed.');
-          return '';
-        };
-      },
+    const lossy = interceptCalls(redis, async (make, command) => {
+      const reply = await make();
+      if (!['evalsha', 'eval'].includes(command)) return reply;
+      replies.push(reply);
+      if (lose) throw new Error('Connection is closed.');
+      return reply;
     });
     const ledger = openLedger(prefix, {}, lossy);
     for (let i = 0; i < 1000; i += 1) ledger.record(call('acme', `k_${i}`));

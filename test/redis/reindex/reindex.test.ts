@@ -10,7 +10,7 @@ import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
-import { openTestStore } from '../../support/store.ts';
+import { interceptCalls, openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -67,21 +67,15 @@ function faulty(
   meanwhile: () => Promise<void>,
 ): { store: RedisClient; wasReached: () => boolean } {
   let calls = 0;
-  const proxy = new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function') return value;
-      return async (...args: unknown[]): Promise<unknown> => {
-        const number = calls++;
-        if (fault === 'is killed at' && number >= call) throw new Error('killed');
-        if (fault === 'waits beyond its lease at' && number === call) await meanwhile();
-        const reply: unknown = await (Reflect.apply(value, target, args) as Promise<unknown>);
-        if (fault === 'loses the reply to' && number === call) throw new Error('Connection is closed.');
-        return reply;
-      };
-    },
+  const process = interceptCalls(store, async (make) => {
+    const number = calls++;
+    if (fault === 'is killed at' && number >= call) throw new Error('killed');
+    if (fault === 'waits beyond its lease at' && number === call) await meanwhile();
+    const reply = await make();
+    if (fault === 'loses the reply to' && number === call) throw new Error('Connection is closed.');
+    return reply;
   });
-  return { store: proxy, wasReached: () => calls > call };
+  return { store: process, wasReached: () => calls > call };
 }
 
 describe('changing how names are compared', () => {
@@ -236,14 +230,9 @@ describe('changing how names are compared', () => {
   test('changes nothing if another program has removed names from the new index', async () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
-    const tool = new Proxy(store, {
-      get: (target, name) => {
-        if (name !== 'hget') return Reflect.get(target, name) as unknown;
-        return async (key: string, field: string) => {
-          if (field === 'n1') await store.del(namesBucketKey(base, '1', '0'));
-          return await store.hget(key, field);
-        };
-      },
+    const tool = interceptCalls(store, async (make, command, [, field]) => {
+      if (command === 'hget' && field === 'n1') await store.del(namesBucketKey(base, '1', '0'));
+      return await make();
     });
     expect(await changeComparison(tool, base, 'case-insensitive')).toEqual({ kind: 'inconsistent' });
     expect(await put(base, 'eve', 'Ada')).toBe('taken');
@@ -262,17 +251,10 @@ describe('changing how names are compared', () => {
         await banUsernames(await context(base, on), new Map([['Root', 'x']]));
       }
       let calls = 0;
-      const tool = new Proxy(store, {
-        get: (master, name) => {
-          const value: unknown = Reflect.get(master, name);
-          if (typeof value !== 'function') return value;
-          return async (...args: unknown[]): Promise<unknown> => {
-            const number = calls++;
-            const on = (at: RedisClient) => Reflect.apply(value, at, args) as Promise<unknown>;
-            if (number < first) await on(replica);
-            return await on(number < next ? master : replica);
-          };
-        },
+      const tool = interceptCalls(store, async (make) => {
+        const number = calls++;
+        if (number < first) await make(replica);
+        return await make(number < next ? store : replica);
       });
       // What the replica has of it ends with its lease.
       await changeComparison(tool, base, 'case-insensitive', { lease: 500 }).catch(() => {});
@@ -394,16 +376,10 @@ describe('changing how names are compared', () => {
     const base = await newOrganization();
     await put(base, 'ada', 'Ada');
     const asked: string[] = [];
-    const watched = new Proxy(store, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name);
-        if (typeof value !== 'function') return value;
-        return (...args: unknown[]): unknown => {
-          const isScript = name === 'evalsha' || name === 'eval';
-          asked.push(`${String(name)} ${String(args[isScript ? 2 : 0])}`);
-          return Reflect.apply(value, target, args);
-        };
-      },
+    const watched = interceptCalls(store, (make, command, args) => {
+      const isScript = command === 'evalsha' || command === 'eval';
+      asked.push(`${command} ${String(args[isScript ? 2 : 0])}`);
+      return make();
     });
     await changeComparison(watched, base, 'case-insensitive');
     expect(asked.length).toBeGreaterThan(10);
