@@ -1,12 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { defaultSettings } from '../../src/domain/settings.ts';
 import { createApiKey } from '../../src/redis/operator/api-keys.ts';
 import { readAudit, type AuditEntry } from '../../src/redis/audit.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { freshPrefix } from '../support/redis.ts';
+import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
@@ -18,10 +17,8 @@ async function trail(base: string): Promise<AuditEntry[]> {
 }
 
 test('the audit trail records who changed the denylist, and when', async () => {
-  const prefix = freshPrefix();
-  const base = organizationBase(prefix, 'acme');
+  const { base } = await newOrganization(store);
   const start = Date.now();
-  await saveSettings(store, prefix, 'acme', defaultSettings);
   const { keyId, apiKey } = await createApiKey(store, base, { role: 'admin' });
   const snapshot = await readWriteSnapshot(store, base);
   await banUsernames({ store, base, keyId, snapshot }, new Map([['root', 'x']]));

@@ -1,12 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
-import { denylistWritesKey, organizationBase, settingsKey } from '../../src/redis/keys.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
+import { denylistWritesKey, settingsKey } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
-import { freshPrefix } from '../support/redis.ts';
 import { script } from '../../src/redis/connection/script-loader.ts';
+import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
@@ -16,9 +14,7 @@ const stageCommit = script<(string | number)[], unknown>('denylist/stage_commit'
 const store = await useTestStore();
 let base: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
+  ({ base } = await newOrganization(store));
 });
 
 const context = async () => ({ store, base, keyId: 'k', snapshot: await readWriteSnapshot(store, base) });

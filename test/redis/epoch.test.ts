@@ -1,21 +1,18 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../src/domain/settings.ts';
 import { isStoreUnavailable } from '../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { cutoverRaiseEpoch } from '../../src/cutover/switch/registry.ts';
+import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
 let base: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
+  ({ base } = await newOrganization(store));
 });
 
 test('a change that was admitted before a switch raised the epoch is refused, and changes nothing', async () => {

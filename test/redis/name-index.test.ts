@@ -1,13 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defaultSettings } from '../../src/domain/settings.ts';
 import { fsck, type FaultKind } from '../../src/redis/fsck/fsck.ts';
-import { organizationBase } from '../../src/redis/keys.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import { readWriteSnapshot, type WriteSnapshot } from '../../src/redis/changes.ts';
-import { freshPrefix } from '../support/redis.ts';
+import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
@@ -15,9 +12,7 @@ let prefix: string;
 let base: string;
 let snapshot: WriteSnapshot;
 beforeEach(async () => {
-  prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
+  ({ prefix, base } = await newOrganization(store));
   snapshot = await readWriteSnapshot(store, base);
 });
 
@@ -83,9 +78,7 @@ describe('the index of names', () => {
     });
     await fc.assert(
       fc.asyncProperty(names, async (list) => {
-        prefix = freshPrefix();
-        base = organizationBase(prefix, 'acme');
-        await saveSettings(store, prefix, 'acme', defaultSettings);
+        ({ prefix, base } = await newOrganization(store));
         const outcomes = await claim(list.map((name, n) => [`u${n}`, name]));
         expect(outcomes).toEqual(list.map(() => 'put'));
         expect(await claim(list.map((name) => ['late', name]))).toEqual(list.map(() => 'taken'));

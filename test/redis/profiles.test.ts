@@ -1,21 +1,17 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { pendingGraceMs } from '../../src/domain/profile.ts';
-import { defaultSettings } from '../../src/domain/settings.ts';
 import { trackPending } from '../../src/media/lifecycle.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
-import { organizationBase, profileKey } from '../../src/redis/keys.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
+import { profileKey } from '../../src/redis/keys.ts';
 import { putProfile, type PutOutcome } from '../../src/redis/profiles.ts';
-import { freshPrefix } from '../support/redis.ts';
+import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
 let base: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
+  ({ base } = await newOrganization(store));
 });
 
 const put = async (file: string): Promise<PutOutcome> => {

@@ -1,5 +1,8 @@
 import { connectRedis } from '../../src/redis/connection/connect.ts';
-import { testRedisUrl } from './redis.ts';
+import { freshPrefix, testRedisUrl } from './redis.ts';
+import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
+import { organizationBase } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
 
@@ -9,6 +12,16 @@ export const patient = { commandTimeout: 60_000, startTimeout: 60_000 };
 /** A client of the run's Redis that knows the scripts. The caller closes it by `closeRedis`. */
 export async function openTestStore(url = testRedisUrl()): Promise<RedisClient> {
   return await connectRedis(url, { allowEviction: true, ...patient });
+}
+
+/** A new organization by itself under a prefix, with the default settings besides those given. */
+export async function newOrganization(
+  store: RedisClient,
+  settings: Partial<OrganizationSettings> = {},
+): Promise<{ prefix: string; base: string }> {
+  const prefix = freshPrefix();
+  await saveSettings(store, prefix, 'acme', { ...defaultSettings, ...settings });
+  return { prefix, base: organizationBase(prefix, 'acme') };
 }
 
 /**

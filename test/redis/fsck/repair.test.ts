@@ -1,17 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../../src/domain/settings.ts';
 import type { Repair } from '../../../src/redis/fsck/check.ts';
-import {
-  namesBucketKey,
-  organizationBase,
-  profileKey,
-  settingsKey,
-  stageKey,
-  stageOwnerKey,
-} from '../../../src/redis/keys.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
+import { namesBucketKey, profileKey, settingsKey, stageKey, stageOwnerKey } from '../../../src/redis/keys.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const confirm = script<[sighting: string], string>('fsck/confirm');
@@ -22,10 +13,8 @@ let base: string;
 let bucket: string;
 let indexing: Repair;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
+  ({ base } = await newOrganization(store));
   bucket = namesBucketKey(base, '0', '0');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
   await store.hset(profileKey(base, 'ada'), { u: 'Ada', t: 1 });
   indexing = {
     generation: '0',

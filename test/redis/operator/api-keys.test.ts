@@ -1,24 +1,20 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
   createApiKey,
   listApiKeys,
   revokeApiKey,
   type NewApiKey,
 } from '../../../src/redis/operator/api-keys.ts';
-import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
+import { hashApiKey } from '../../../src/redis/keys.ts';
 import { authenticate } from '../../../src/redis/changes.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
 import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
 let base: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  await saveSettings(store, prefix, 'acme', defaultSettings);
-  base = organizationBase(prefix, 'acme');
+  ({ base } = await newOrganization(store));
 });
 
 const create = (key: NewApiKey) => createApiKey(store, base, key);

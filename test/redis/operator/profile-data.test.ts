@@ -1,12 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { encodeReference } from '../../../src/domain/profile.ts';
-import { defaultSettings } from '../../../src/domain/settings.ts';
-import { organizationBase } from '../../../src/redis/keys.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const hat = { datasourceId: 'hats', objectDefinitionId: 'top hat' };
@@ -16,9 +13,7 @@ const address = `0x${'aB'.repeat(20)}`;
 const store = await useTestStore();
 let base: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  await saveSettings(store, prefix, 'acme', { ...defaultSettings, requireOwnership: true });
-  base = organizationBase(prefix, 'acme');
+  ({ base } = await newOrganization(store, { requireOwnership: true }));
 });
 
 const wear = async () =>
