@@ -1,19 +1,9 @@
-import { inBatches } from '../../lib/collections/batches.ts';
 import { dayName } from '../../lib/days.ts';
 import { expiryOf } from './keys.ts';
 import type { KeyTally, Use } from './tally.ts';
 
-/** Pairs of key and operation in one script call, so that it takes Redis a millisecond or two at most. */
-const usesPerBatch = 150;
-
 /** Tallies of keys that one script call records. */
-export type Batch = readonly [keyId: string, tally: KeyTally][];
-
-/** Cuts the tallies of one organization's keys into batches. */
-export function cutBatches(keys: Iterable<[string, KeyTally]>): Batch[] {
-  const length = { of: ([, { uses }]: [string, KeyTally]) => uses.size, most: usesPerBatch };
-  return [...inBatches(keys, { length })];
-}
+export type Batch = readonly (readonly [keyId: string, tally: KeyTally])[];
 
 /** A batch as JSON, as lua/deprecation/record_usage.lua takes it. */
 export function batchText(batch: Batch): string {

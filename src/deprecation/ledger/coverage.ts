@@ -13,7 +13,6 @@ export const silenceMs = 10_000;
  * still running when it wrote this; `on`: it was running into the next day; `closed`: it was shut down in order.
  */
 export interface Alive extends Interval {
-  instance: string;
   state: 'open' | 'on' | 'closed';
 }
 
@@ -64,9 +63,9 @@ export async function readCoverage(
     days.push(store.hgetall(coverageKey(prefix, dayName(day))));
   }
   return (await Promise.all(days)).flatMap((entries) =>
-    Object.entries(entries).map(([instance, text]) => {
+    Object.values(entries).map((text) => {
       const [from, to, state] = text.split(' ');
-      return { instance, start: Number(from), end: Number(to), state: state as Alive['state'] };
+      return { start: Number(from), end: Number(to), state: state as Alive['state'] };
     }),
   );
 }

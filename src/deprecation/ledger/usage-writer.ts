@@ -1,12 +1,13 @@
 import { dayMs, dayOf } from '../../lib/days.ts';
+import { inBatches } from '../../lib/collections/batches.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
-import { batchText, cutBatches, type Batch } from './batches.ts';
+import { batchText, type Batch } from './batches.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
-import { tallyLimits, type Counted } from './tally.ts';
+import { tallyLimits, type Counted, type KeyTally } from './tally.ts';
 
 const recordUsage = script<
   [instance: string, sequence: number, retentionSeconds: number, agents: number, batch: string],
@@ -23,6 +24,9 @@ export interface Outbox extends Counted {
   /** The batches left, by the organization's base. Cut once, so that a batch sent again is the same batch. */
   batches?: Map<string, Batches>;
 }
+
+/** Pairs of key and operation in one script call, so that it takes Redis a millisecond or two at most. */
+const batchLimits = { length: { of: ([, { uses }]: [string, KeyTally]) => uses.size, most: 150 } };
 
 /** Organizations written to at once: few, so that requests are served in between. */
 const concurrent = 4;
@@ -53,8 +57,11 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
     );
     return new Map(
       Array.from(byBase, ([base, tallies]) => {
-        const batches = cutBatches(tallies.flatMap(([, { keys }]) => [...keys]));
-        return [base, new Map(batches.map((batch) => [(sequence += 1), batch]))];
+        const keyTallies = tallies.flatMap(([, { keys }]) => [...keys]);
+        return [
+          base,
+          new Map(Array.from(inBatches(keyTallies, batchLimits), (batch) => [++sequence, batch])),
+        ];
       }),
     );
   }

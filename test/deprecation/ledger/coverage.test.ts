@@ -6,8 +6,7 @@ import { minuteMs } from '../../../src/lib/days.ts';
 const at = (time: string) => Date.parse(`2027-03-01T${time}Z`);
 const NOW = at('13:00:00');
 const range = { start: at('12:00:00'), end: at('13:00:00') };
-const alive = (instance: string, from: string, to: string, state: Alive['state']): Alive => ({
-  instance,
+const alive = (from: string, to: string, state: Alive['state']): Alive => ({
   start: at(from),
   end: at(to),
   state,
@@ -16,7 +15,7 @@ const gap = (from: string, to: string) => ({ start: at(from), end: at(to) });
 
 describe('gaps in what was measured', () => {
   test('do not exist if an instance was running throughout', () => {
-    expect(findGaps([alive('a', '11:00:00', '12:59:58', 'open')], range, NOW)).toEqual([]);
+    expect(findGaps([alive('11:00:00', '12:59:58', 'open')], range, NOW)).toEqual([]);
   });
 
   test('cover the whole range if no instance was running', () => {
@@ -24,38 +23,32 @@ describe('gaps in what was measured', () => {
   });
 
   test('lie between a shutdown and the next start, to the minute', () => {
-    const counters = [
-      alive('a', '11:00:00', '12:10:30', 'closed'),
-      alive('b', '12:20:30', '13:00:00', 'open'),
-    ];
+    const counters = [alive('11:00:00', '12:10:30', 'closed'), alive('12:20:30', '13:00:00', 'open')];
     expect(findGaps(counters, range, NOW)).toEqual([gap('12:11:00', '12:20:00')]);
   });
 
   test('do not exist if the next instance started within the same minute', () => {
-    const counters = [
-      alive('a', '11:00:00', '12:10:30', 'closed'),
-      alive('b', '12:10:50', '13:00:00', 'open'),
-    ];
+    const counters = [alive('11:00:00', '12:10:30', 'closed'), alive('12:10:50', '13:00:00', 'open')];
     expect(findGaps(counters, range, NOW)).toEqual([]);
   });
 
   test('follow a crash, even if another instance was running', () => {
-    const counters = [alive('a', '11:00:00', '12:10:30', 'open'), alive('b', '11:00:00', '13:00:00', 'open')];
+    const counters = [alive('11:00:00', '12:10:30', 'open'), alive('11:00:00', '13:00:00', 'open')];
     expect(findGaps(counters, range, NOW)).toEqual([gap('12:10:00', '12:11:00')]);
   });
 
   test('do not occur at midnight while an instance is running', () => {
     const midnight = Date.parse('2027-03-02T00:00:00Z');
     const days: Alive[] = [
-      { instance: 'a', start: at('12:00:00'), end: midnight, state: 'on' },
-      { instance: 'a', start: midnight, end: midnight + 5 * minuteMs, state: 'open' },
+      { start: at('12:00:00'), end: midnight, state: 'on' },
+      { start: midnight, end: midnight + 5 * minuteMs, state: 'open' },
     ];
     const over = { start: at('12:00:00'), end: midnight + 60 * minuteMs };
     expect(findGaps(days, over, midnight + 5 * minuteMs)).toEqual([]);
   });
 
   test('do not lie in the future, nor in the first seconds without a write', () => {
-    const counter = [alive('a', '11:00:00', '12:30:00', 'open')];
+    const counter = [alive('11:00:00', '12:30:00', 'open')];
     expect(findGaps(counter, range, at('12:30:00') + silenceMs)).toEqual([]);
     expect(findGaps(counter, range, at('12:30:00') + silenceMs + 1)).toEqual([
       { start: at('12:30:00'), end: at('12:30:00') + silenceMs + 1 },
@@ -74,8 +67,7 @@ describe('gaps in what was measured', () => {
     );
     fc.assert(
       fc.property(history, (list) => {
-        const counters = list.map(({ start, length, state }, i) => ({
-          instance: `${i}`,
+        const counters = list.map(({ start, length, state }) => ({
           start: range.start + start,
           end: Math.min(range.start + start + length, NOW),
           state,
