@@ -103,7 +103,6 @@ const gauges = {
  */
 export function createMetrics({ policy, ping, now = Date.now, ...values }: MetricsOptions) {
   const registry = new Registry();
-  const registers = [registry];
   if (cluster.isWorker) answerWithMetrics(registry);
   // Event-loop lag, garbage collection, memory, CPU, file descriptors.
   collectDefaultMetrics({ register: registry });
@@ -118,8 +117,37 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
     help: 'Always 1; the labels are the version of Profile Bridge and of Node.js.',
     labelNames: ['version', 'node'] as const,
     aggregator: 'first',
-    registers,
+    registers: [registry],
   }).set({ version, node: process.version }, 1);
+  let probed = Promise.resolve({ hasAnswered: false, seconds: 0 });
+  const readings: Record<keyof typeof gauges, Reading> = {
+    ledger_flush_lag_seconds: values.lagSeconds,
+    days_to_sunset: () => {
+      const { sunsetAt } = policy();
+      return sunsetAt === undefined ? undefined : (sunsetAt - now()) / dayMs;
+    },
+    deprecation_phase: () => stateSet(phases, phaseAt(policy(), now())),
+    redis_up: async () => {
+      probed = probe(ping);
+      return Number((await probed).hasAnswered);
+    },
+    redis_latency_seconds: async () => (await probed).seconds,
+    pictures_up: () => Number(values.arePicturesAvailable()),
+    slots_in_use: values.slotsInUse,
+    open_bodies: values.openBodies,
+  };
+  addGauges(registry, 'profile_bridge_', gauges, (name) => readings[name]());
+  silentWorkersGauge(registry);
+  return {
+    observe: callCounter(registry),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
+
+/** Adds the metrics of calls; the result counts one answered call in memory, in about a microsecond. */
+function callCounter(registry: Registry): (call: Observed) => void {
+  const registers = [registry];
   const durations = new Histogram({
     name: 'profile_bridge_request_duration_seconds',
     help: 'Time to answer a request of the deprecated contract.',
@@ -144,25 +172,6 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
       counted.clear();
     },
   });
-  let probed = Promise.resolve({ hasAnswered: false, seconds: 0 });
-  const readings: Record<keyof typeof gauges, Reading> = {
-    ledger_flush_lag_seconds: values.lagSeconds,
-    days_to_sunset: () => {
-      const { sunsetAt } = policy();
-      return sunsetAt === undefined ? undefined : (sunsetAt - now()) / dayMs;
-    },
-    deprecation_phase: () => stateSet(phases, phaseAt(policy(), now())),
-    redis_up: async () => {
-      probed = probe(ping);
-      return Number((await probed).hasAnswered);
-    },
-    redis_latency_seconds: async () => (await probed).seconds,
-    pictures_up: () => Number(values.arePicturesAvailable()),
-    slots_in_use: values.slotsInUse,
-    open_bodies: values.openBodies,
-  };
-  addGauges(registry, 'profile_bridge_', gauges, (name) => readings[name]());
-  silentWorkersGauge(registry);
   const refusals = new Counter({
     name: 'profile_bridge_refusals_total',
     help: 'Requests of the deprecated contract that were refused, by problem code.',
@@ -177,18 +186,13 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
     return named.has(organizationId) ? organizationId : 'other';
   };
 
-  return {
-    /** Counts one answered call in memory, in about a microsecond. */
-    observe: ({ operation, status, seconds, organizationId, keyId, code }: Observed): void => {
-      if (code !== undefined) refusals.inc({ operation, code });
-      durations.observe({ operation, status: String(status) }, seconds);
-      const calls = getOrInsert(counted, operation, () => new Map());
-      const isProven = keyId !== undefined && organizationId !== undefined;
-      const organization = isProven ? nameOf(organizationId) : 'unattributed';
-      calls.set(organization, (calls.get(organization) ?? 0) + 1);
-    },
-    text: () => registry.metrics(),
-    contentType: registry.contentType,
+  return ({ operation, status, seconds, organizationId, keyId, code }) => {
+    if (code !== undefined) refusals.inc({ operation, code });
+    durations.observe({ operation, status: String(status) }, seconds);
+    const calls = getOrInsert(counted, operation, () => new Map());
+    const isProven = keyId !== undefined && organizationId !== undefined;
+    const organization = isProven ? nameOf(organizationId) : 'unattributed';
+    calls.set(organization, (calls.get(organization) ?? 0) + 1);
   };
 }
 
