@@ -104,6 +104,30 @@ async function stateOf(
   }
 }
 
+/** Checks what an organization has in single keys; undefined if nothing else of it can be examined. */
+async function openCheck(
+  parts: Omit<Check, 'snapshot' | 'buckets'>,
+  prefix: string,
+  id: string,
+): Promise<Check | undefined> {
+  const { store, base, report } = parts;
+  if ((await store.sismember(organizationsKey(prefix), id)) === 0) {
+    await report('unregistered-organization', 'the organization is not in the registry', async () => {
+      await registerOrganization(store, prefix, id);
+      return true;
+    });
+  }
+  const check: Check = { ...parts, ...(await readNaming(store, base)) };
+  // A switch raises it there first.
+  const { epoch } = check.snapshot;
+  const announced = (await ofRightType(store.hget(cutoverKey(prefix), 'epoch'))) ?? '0';
+  if (epoch > Number(announced)) {
+    const detail = `field epoch of ${quote(settingsKey(base))} is ${epoch}, above the ${announced} of ${quote(cutoverKey(prefix))}, so changes are refused: set that one to ${epoch}`;
+    await report('settings-invalid', detail);
+  }
+  return (await checkOrganization(check)) ? check : undefined;
+}
+
 async function walk(
   store: RedisClient,
   prefix: string,
@@ -122,28 +146,14 @@ async function walk(
     const base = organizationBase(prefix, id);
     const report = createReport(store, base, id, options);
     const state = await stateOf(store, base, onceStored);
+    if (state === 'hash') return await openCheck({ store, base, counts, report }, prefix, id);
     if (state === 'loading') loading.push(id);
     else if (state === 'none') {
       await report('settings-missing', `there are no settings: ${restoreSettings}`);
-    } else if (state !== 'hash') {
+    } else {
       await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restoreSettings}`);
     }
-    if (state !== 'hash') return undefined;
-    if ((await store.sismember(organizationsKey(prefix), id)) === 0) {
-      await report('unregistered-organization', 'the organization is not in the registry', async () => {
-        await registerOrganization(store, prefix, id);
-        return true;
-      });
-    }
-    const check: Check = { store, base, ...(await readNaming(store, base)), counts, report };
-    // A switch raises it there first.
-    const { epoch } = check.snapshot;
-    const announced = (await ofRightType(store.hget(cutoverKey(prefix), 'epoch'))) ?? '0';
-    if (epoch > Number(announced)) {
-      const detail = `field epoch of ${quote(settingsKey(base))} is ${epoch}, above the ${announced} of ${quote(cutoverKey(prefix))}, so changes are refused: set that one to ${epoch}`;
-      await report('settings-invalid', detail);
-    }
-    return (await checkOrganization(check)) ? check : undefined;
+    return undefined;
   };
 
   const checkOf = (base: string): Promise<Check | undefined> =>
