@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { DemoKeys } from '../src/demo.ts';
 import type { UsageReport } from '../src/deprecation/reports/report.ts';
 import { closeRedis } from '../src/redis/connection/connect.ts';
@@ -17,11 +17,9 @@ import { createClient, type Client } from './support/client.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
 import { openTestStore } from './support/store.ts';
 import { until } from './support/until.ts';
+import { useCleanup } from './support/use-store.ts';
 
-const undo: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const step of undo.splice(0).toReversed()) await step();
-});
+const undo = useCleanup();
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'main-'));

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startLegacyBridge, type LegacyBridge } from '../cutover/legacy-bridge.ts';
@@ -6,13 +6,10 @@ import { until } from '../support/until.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
-import { useTestStore } from '../support/use-store.ts';
+import { useCleanup, useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
-const toClose: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of toClose.splice(0).toReversed()) await close();
-});
+const toClose = useCleanup();
 
 async function open(client: RedisClient, keyPrefix: string): Promise<TestAdminPort> {
   let clock = 0;

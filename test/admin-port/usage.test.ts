@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
 import { dayKey, unknownOrganizationBase, usedKeysKey } from '../../src/deprecation/ledger/keys.ts';
 import { createLog } from '../../src/log.ts';
@@ -6,7 +6,7 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';
 import { writeHistory } from './usage-history.ts';
-import { useTestStore } from '../support/use-store.ts';
+import { useCleanup, useTestStore } from '../support/use-store.ts';
 import { openTestStore } from '../support/store.ts';
 
 const now = Date.UTC(2027, 2, 31, 12);
@@ -34,11 +34,7 @@ afterAll(async () => {
   await port.close();
 });
 
-/** Closes what a test has opened, even if the test fails: otherwise the run would never end. */
-const closings: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of closings.splice(0).toReversed()) await close();
-});
+const closings = useCleanup();
 
 test('/usage reports the last 30 days by client by default', async () => {
   const { status, headers, body } = await port.ask('/usage');

@@ -1,14 +1,11 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { startAdminPort } from '../../support/admin-port.ts';
 import { writeCutover, type PastMode } from './cutover-history.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { useTestStore } from '../../support/use-store.ts';
+import { useCleanup, useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
-const toClose: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const close of toClose.splice(0).toReversed()) await close();
-});
+const toClose = useCleanup();
 
 /** The section as text, without markup. */
 async function sectionOf(past: readonly PastMode[]): Promise<string> {

@@ -5,18 +5,16 @@ import { join } from 'node:path';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis/connection/connect.ts';
 import { describeWithOpenssl, makeCertificate } from '../../support/servers/certificate.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
+import { useCleanup } from '../../support/use-store.ts';
 
-const opened: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of opened.splice(0).toReversed()) await close();
-});
+const opened = useCleanup();
 
 async function redis(...args: string[]) {
   const server = await startRedis(args);

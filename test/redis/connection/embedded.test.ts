@@ -15,17 +15,15 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { type Embedded, openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { isRunning } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { openTestStore } from '../../support/store.ts';
+import { useCleanup } from '../../support/use-store.ts';
 
-const opened: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of opened.splice(0).toReversed()) await close();
-});
+const opened = useCleanup();
 
 function folder(name = 'data'): string {
   const parent = mkdtempSync(join(tmpdir(), 'pb-embedded-'));
