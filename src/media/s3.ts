@@ -22,6 +22,31 @@ const operationTimeout = 2500;
 /** How long to wait for a connection before it is tried again, in ms. */
 const connectionTimeout = 1000;
 
+/** Runs an operation within the time limit; undefined if there is no such object. */
+async function run<T>(
+  { bucket, endpoint }: BucketAddress,
+  verb: string,
+  operation: (options: { abortSignal: AbortSignal }) => Promise<T>,
+): Promise<T | undefined> {
+  const timeout = new AbortController();
+  try {
+    // The signal ends requests, but not the SDK's search for credentials.
+    const late = sleep(operationTimeout, undefined, { signal: timeout.signal }).then(() => {
+      throw new DOMException('no response in time', 'TimeoutError');
+    });
+    return await Promise.race([operation({ abortSignal: timeout.signal }), late]);
+  } catch (error) {
+    if (error instanceof S3ServiceException && error.name === 'NoSuchKey') return undefined;
+    throw new MediaUnavailableError(
+      `Cannot ${verb} the bucket ${bucket} at ${endpoint} (${errorCode(error)}).`,
+      { cause: error },
+    );
+  } finally {
+    // The timer would keep the result until the time limit.
+    timeout.abort();
+  }
+}
+
 /**
  * Opens a bucket of any S3-compatible service, addressed by path. Without an access key the SDK's default sources apply,
  * such as roles and profiles. Rejects with one line and the remedy if a test object cannot be written and removed;
@@ -49,29 +74,9 @@ export async function openBucket(
   });
 
   const objectOf = (name: string) => ({ Bucket: bucket, Key: `${prefix}${name}` });
-  /** Runs an operation within the time limit; undefined if there is no such object. */
-  const run = async <T>(verb: string, operation: (options: { abortSignal: AbortSignal }) => Promise<T>) => {
-    const timeout = new AbortController();
-    try {
-      // The signal ends requests, but not the SDK's search for credentials.
-      const late = sleep(operationTimeout, undefined, { signal: timeout.signal }).then(() => {
-        throw new DOMException('no response in time', 'TimeoutError');
-      });
-      return await Promise.race([operation({ abortSignal: timeout.signal }), late]);
-    } catch (error) {
-      if (error instanceof S3ServiceException && error.name === 'NoSuchKey') return undefined;
-      throw new MediaUnavailableError(
-        `Cannot ${verb} the bucket ${bucket} at ${endpoint} (${errorCode(error)}).`,
-        { cause: error },
-      );
-    } finally {
-      // The timer would keep the result until the time limit.
-      timeout.abort();
-    }
-  };
   const readPart = async (name: string, from: number, most: number) => {
     const range = most < Infinity ? { Range: `bytes=${from}-${from + most - 1}` } : {};
-    return await run('read from', async (options) => {
+    return await run(address, 'read from', async (options) => {
       const found = await s3.send(new GetObjectCommand({ ...objectOf(name), ...range }), options);
       const bytes = Buffer.from((await found.Body?.transformToByteArray()) ?? []);
       // Such as "bytes 0-99/1234".
@@ -84,7 +89,7 @@ export async function openBucket(
       const type = pictureTypeOf(name);
       if (type === undefined) throw new TypeError('not the name of a picture');
       const object = new PutObjectCommand({ ...objectOf(name), Body: bytes, ContentType: type });
-      await run('write to', (options) => s3.send(object, options));
+      await run(address, 'write to', (options) => s3.send(object, options));
     },
     open: async (name, most) => {
       const type = pictureTypeOf(name);
@@ -95,7 +100,9 @@ export async function openBucket(
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
-      await run('remove from', (options) => s3.send(new DeleteObjectCommand(objectOf(name)), options));
+      await run(address, 'remove from', (options) =>
+        s3.send(new DeleteObjectCommand(objectOf(name)), options),
+      );
     },
   };
 
