@@ -4,7 +4,7 @@ import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { MigrationError, UsageError } from '../../migration/errors.ts';
 import { countRehearsal, forgetRun, removeRehearsal } from '../../migration/runs/forget.ts';
-import { readRun, requireRun, runOrganizations } from '../../migration/runs/runs.ts';
+import { readRun, requireRun } from '../../migration/runs/runs.ts';
 import type { CommandResult } from '../tool.ts';
 import { withSession, type CliEnvironment } from './session.ts';
 
@@ -36,7 +36,7 @@ async function forgetOne(
 ): Promise<CommandResult> {
   await requireRun(context, run);
   const state = await readRun(context, run);
-  const renames = await countPendingRenames(context, await runOrganizations(context, run));
+  const renames = await countPendingRenames(context, run);
   if (renames > 0) {
     throw new MigrationError(
       `run ${run} has ${counted(renames, 'rename')} to complete: run its apply again first, or names are lost`,

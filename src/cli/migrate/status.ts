@@ -2,13 +2,7 @@ import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { lockOwner } from '../../migration/runs/lock.ts';
-import {
-  readRun,
-  requireRun,
-  runNames,
-  runOrganizations,
-  type RoundState,
-} from '../../migration/runs/runs.ts';
+import { readRun, requireRun, runNames, type RoundState } from '../../migration/runs/runs.ts';
 import { counted, number } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import type { CommandResult } from '../tool.ts';
@@ -45,8 +39,11 @@ export async function status(
 type RunStatus = Awaited<ReturnType<typeof readStatus>>;
 
 async function readStatus(context: MigrationContext, name: string) {
-  const [state, owner] = await Promise.all([readRun(context, name), lockOwner(context, name)]);
-  const pendingRenames = await countPendingRenames(context, await runOrganizations(context, name));
+  const [state, owner, pendingRenames] = await Promise.all([
+    readRun(context, name),
+    lockOwner(context, name),
+    countPendingRenames(context, name),
+  ]);
   return { name, phase: phaseOf(state, owner !== undefined), state, owner, pendingRenames };
 }
 

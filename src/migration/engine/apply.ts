@@ -23,7 +23,7 @@ import { createRoundKeeper, type RoundKeeper } from './round-keeper.ts';
 import { migrateClaim } from './scripts.ts';
 import { createPacer, type Pacer } from './write/pacer.ts';
 import { prune, type Pruned } from './write/prune.ts';
-import { completeRenames, countPendingRenames, makeRenames } from './write/renames.ts';
+import { completeRenames, makeRenames } from './write/renames.ts';
 import { writeEntries } from './write/write.ts';
 
 export type Applied = Awaited<ReturnType<typeof applyRun>>;
@@ -203,17 +203,13 @@ async function write(
   return { kind: signal.aborted ? 'interrupted' : 'applied', pruned, pendingRenames };
 }
 
-/** Makes the renames that earlier attempts have left on record, before anything is read; how many it made and did not. */
-async function completeEarlierRenames(
-  context: LockedContext,
-): Promise<{ completed: number; pending: number }> {
+/** Makes the renames that earlier attempts have left on record, before anything is read. */
+async function completeEarlierRenames(context: LockedContext) {
   const ids = await runOrganizations(context, context.lock.run);
   for (const id of ids) await context.organizations.find(id);
   // Before their records are read: an apply that was paused cannot change what was found.
   await claimAll(context);
-  const recorded = await countPendingRenames(context, ids);
-  const pending = await completeRenames(context, ids);
-  return { completed: recorded - pending, pending };
+  return await completeRenames(context, ids);
 }
 
 /** Takes over what an earlier attempt has loaded from the same state of the source, or rolls it back. */

@@ -2,7 +2,8 @@ import { orderRenames } from '../../analysis/chains.ts';
 import type { Rename } from '../../analysis/names.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
-import { pendingRenamesKey } from '../../../redis/keys.ts';
+import { organizationBase, pendingRenamesKey } from '../../../redis/keys.ts';
+import { runOrganizations, type RunStore } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { withCurrentIndex } from '../current-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
@@ -26,30 +27,33 @@ export async function makeRenames(context: MigrationContext, renames: readonly R
       await sendRenames(context, organization, 'record', batch);
     }
   }
-  let left = 0;
+  let left = renames.length;
   // Not all that are on record: the source of another run may say otherwise.
-  for (const [id, own] of groups) left += await makeRecorded(context, id, own);
+  for (const [id, own] of groups) left -= await makeRecorded(context, id, own);
   return left;
 }
 
-/** Makes all renames that are on record in these organizations; how many are left, because the signal came. */
+/** Makes all renames that are on record in these organizations; how many are pending still, because the signal came. */
 export async function completeRenames(
   context: MigrationContext,
   organizationIds: readonly string[],
-): Promise<number> {
-  let left = 0;
+): Promise<{ completed: number; pending: number }> {
+  let [completed, pending] = [0, 0];
   for (const id of organizationIds) {
     const { base } = await context.organizations.find(id);
-    const pending = await context.store.hgetall(pendingRenamesKey(base));
-    const renames = Object.entries(pending).map(([userId, record]): Rename => {
+    const recorded = await context.store.hgetall(pendingRenamesKey(base));
+    const renames = Object.entries(recorded).map(([userId, record]): Rename => {
       const [from, to] = JSON.parse(record) as [string, string];
       return { organizationId: id, userId, from, to };
     });
-    left += await makeRecorded(context, id, renames);
+    const made = await makeRecorded(context, id, renames);
+    completed += made;
+    pending += renames.length - made;
   }
-  return left;
+  return { completed, pending };
 }
 
+/** How many it has made when all are, or the signal comes. */
 async function makeRecorded(
   context: MigrationContext,
   organizationId: string,
@@ -67,19 +71,17 @@ async function makeRecorded(
       progress.advance('renaming users', batch.length, done / renames.length);
     }
   }
-  return renames.length - done;
+  return done;
 }
 
-/** How many renames of these organizations are recorded. */
-export async function countPendingRenames(
-  { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
-  organizationIds: readonly string[],
-): Promise<number> {
-  const counts = organizationIds.map(async (id) => {
-    const { base } = await organizations.find(id);
-    return await store.hlen(pendingRenamesKey(base));
-  });
-  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+/** How many renames are on record in the organizations of a run. */
+export async function countPendingRenames(runStore: RunStore, run: string): Promise<number> {
+  const { store, prefix } = runStore;
+  const keys = (await runOrganizations(runStore, run)).map((id) =>
+    pendingRenamesKey(organizationBase(prefix, id)),
+  );
+  const counts = await Promise.all(keys.map((key) => store.hlen(key)));
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 async function sendRenames(
