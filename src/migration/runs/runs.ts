@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { basename, resolve } from 'node:path';
+import { basename } from 'node:path';
 import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
-import { isDatabaseUrl } from '../sources/databases/urls.ts';
 import { MigrationError } from '../errors.ts';
 import type { Tally } from '../analysis/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -92,11 +91,10 @@ export interface RoundState {
   entities: Partial<Record<Entity, { read: number; tally: Tally; progress: number }>>;
 }
 
-/** The run a source has unless --run names one: the same for every path to it, and for a URL with any password. */
-export function defaultRunName(source: string, shown: string): string {
-  const whole = isDatabaseUrl(source) ? shown : resolve(source);
-  const word = basename(whole).replaceAll(/[^A-Za-z0-9_-]/g, '') || 'source';
-  return `${word.slice(0, 24)}-${createHash('sha256').update(whole).digest('hex').slice(0, 8)}`;
+/** The run that a source at this place has unless --run names one. */
+export function defaultRunName(place: string): string {
+  const word = basename(place).replaceAll(/[^A-Za-z0-9_-]/g, '') || 'source';
+  return `${word.slice(0, 24)}-${createHash('sha256').update(place).digest('hex').slice(0, 8)}`;
 }
 
 export async function readRun({ store, prefix }: RunStore, run: string): Promise<RoundState | undefined> {

@@ -18,8 +18,8 @@ export interface EntityMapping {
 
 export type Mapping = ReadonlyMap<Entity, EntityMapping>;
 
-/** Reads a mapping file; every mistake in it is a SourceError that names the place. */
-export async function readMapping(path: string): Promise<Mapping> {
+/** Reads a mapping file, and gives its text as well; every mistake in it is a SourceError that names the place. */
+export async function readMapping(path: string): Promise<{ mapping: Mapping; text: string }> {
   let yaml: Buffer;
   try {
     yaml = await readFile(path);
@@ -29,7 +29,8 @@ export async function readMapping(path: string): Promise<Mapping> {
     );
   }
   if (!isUtf8(yaml)) throw new SourceError(`the mapping ${path} is not UTF-8: save it as UTF-8`);
-  return parseMapping(yaml.toString(), path);
+  const text = yaml.toString();
+  return { mapping: parseMapping(text, path), text };
 }
 
 /** Reads a mapping's YAML; `path` only names it in errors. */

@@ -97,7 +97,7 @@ entities:
         `SourceError: the mapping ${path} is not UTF-8: save it as UTF-8`,
       );
       await writeFile(path, 'entities: {profiles: {query: SELECT 1, key: [a]}}');
-      expect((await readMapping(path)).has('profiles')).toBe(true);
+      expect((await readMapping(path)).mapping.has('profiles')).toBe(true);
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Entity } from '../../records/records.ts';
 import { defaultRunName } from '../../runs/runs.ts';
@@ -41,7 +40,7 @@ export type Chosen = Awaited<ReturnType<typeof openChosen>>;
 /** Opens what was chosen, unless aborted; the environment may have its password. Mistakes are UsageErrors. */
 export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, signal?: AbortSignal) {
   const openedAt = openingTime(choice);
-  const source = await open(choice, env, signal);
+  const { source, mappingText } = await open(choice, env, signal);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
     await source.close();
@@ -51,8 +50,8 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, s
   }
   const wanted = choice.entities ?? source.entities;
   const entities = order.filter((entity) => wanted.includes(entity));
+  // The same for every path to it, and for a URL with any password.
   const place = isDatabaseUrl(choice.source) ? source.name : resolve(choice.source);
-  const mapped = choice.mapping === undefined ? '' : await readFile(choice.mapping, 'utf8');
   const scope: Scope = {
     source,
     entities,
@@ -65,10 +64,10 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, s
     /** `performance.now()` before its snapshot was opened; undefined for files whose age was not given. */
     openedAt,
     scope,
-    run: choice.run ?? defaultRunName(choice.source, source.name),
+    run: choice.run ?? defaultRunName(place),
     /** Identifies a source with its mapping. */
     fingerprint: createHash('sha256')
-      .update(JSON.stringify([place, mapped]))
+      .update(JSON.stringify([place, mappingText]))
       .digest('hex'),
     /** Identifies a choice of entities and organization. */
     selection: JSON.stringify([entities, choice.org ?? null]),
@@ -79,12 +78,14 @@ async function open(
   { source, mapping }: SourceChoice,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal | undefined,
-): Promise<Source> {
+): Promise<{ source: Source; mappingText: string }> {
   try {
-    if (mapping === undefined) return await openSource(source, undefined, env, signal);
     // Loaded only if needed: loading the YAML parser takes longer than reading a small source.
-    const { readMapping } = await import('../../sources/mapping.ts');
-    return await openSource(source, await readMapping(mapping), env, signal);
+    const read =
+      mapping === undefined
+        ? undefined
+        : await (await import('../../sources/mapping.ts')).readMapping(mapping);
+    return { source: await openSource(source, read?.mapping, env, signal), mappingText: read?.text ?? '' };
   } catch (error) {
     const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailable);
     throw isMistake ? new UsageError(error.message) : error;
