@@ -23,8 +23,8 @@ export function addSourceOptions<Own extends Command>(command: Own): Own {
       )
       .addOption(runOption())
       // More at once would hold Redis for longer than other requests should wait.
-      .option('--batch <records>', 'records per call to Redis (default: 500)', wholeNumber(1, 2000))
-      .option('--concurrency <calls>', 'calls to Redis in progress at once (default: 4)', wholeNumber(1, 64))
+      .option('--batch <records>', 'records per call to Redis', wholeNumber(1, 2000), 500)
+      .option('--concurrency <calls>', 'calls to Redis in progress at once', wholeNumber(1, 64), 4)
       .option('--report <file>', 'write every problem and warning to this file, as NDJSON')
   );
 }

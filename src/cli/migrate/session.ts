@@ -30,7 +30,6 @@ export interface CliEnvironment extends Shell {
 /** Options of every command that reads a source. */
 export interface SessionChoice {
   report?: string | undefined;
-  concurrency?: number | undefined;
   trustSource?: boolean | undefined;
   /** `performance.now()` before the source's snapshot was opened; undefined if unknown. */
   openedAt?: number | undefined;
@@ -40,9 +39,6 @@ export interface SessionChoice {
 
 /** The epoch of a command that writes no records: Redis refuses it nothing. */
 const anyEpoch = Number.MAX_SAFE_INTEGER;
-
-/** Calls in progress at once, unless the operator chooses another number. */
-const defaultConcurrency = 4;
 
 /** Opens the chosen source and what a command works with, closes both afterwards, and gives the command's outcome. */
 export async function withSource<Own extends Report>(
@@ -119,7 +115,6 @@ export async function withSession<Result>(
         issues,
         tallies: createTallies(),
         progress,
-        concurrency: choice.concurrency ?? defaultConcurrency,
         signal: ending,
       });
     const ending = AbortSignal.any([signal, lost.signal]);

@@ -226,8 +226,8 @@ async function takeOverLoaded(
 }
 
 /** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
-function sizeFor(size: number | undefined, rate: number | undefined): number | undefined {
-  return rate === undefined ? size : Math.max(1, Math.min(size ?? 500, Math.ceil(rate / 4)));
+function sizeFor(size: number, rate: number | undefined): number {
+  return rate === undefined ? size : Math.min(size, Math.ceil(rate / 4));
 }
 
 /** Claims the organizations encountered so far, as far as they exist. The run remembers all of them. */

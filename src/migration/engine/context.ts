@@ -31,8 +31,6 @@ export interface MigrationContext {
   /** What has become of the rows, or would. */
   readonly tallies: Tallies;
   readonly progress: Progress;
-  /** Chunks in progress at once. */
-  readonly concurrency: number;
   /** Aborted when the work is to stop, at the next chunk. */
   readonly signal: AbortSignal;
 }

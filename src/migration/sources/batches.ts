@@ -3,8 +3,6 @@ import type { Entity } from '../records/records.ts';
 import type { Fields } from '../records/shapes.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 
-/** Rows per batch unless the caller asks for another number. */
-const defaultBatchSize = 500;
 /** Bytes per batch, give or take a row, so that wide rows increase neither memory nor the time of a script. */
 const maxBatchBytes = 256 * 1024;
 
@@ -18,7 +16,7 @@ export const tooLong = 'is longer than 1 MiB';
 /** Builds batches bounded by count and by bytes; `describe` puts a row's place in the source into words. */
 export function createBatchBuilder<Place>(
   entity: Entity,
-  { size = defaultBatchSize, organizationId }: ReadOptions,
+  { size, organizationId }: ReadOptions,
   describe: (place: Place) => string,
 ) {
   let rows: Row[] = [];

@@ -9,5 +9,7 @@ export interface Scope extends ReadOptions {
   readonly source: Source;
   /** In the order they are read and written. */
   readonly entities: readonly Entity[];
+  /** Batches in progress at once. */
+  readonly concurrency: number;
   readonly onConflict: OnConflict;
 }

@@ -29,7 +29,7 @@ export interface ReadOptions {
   /** Only rows of this organization, and rows that cannot be read. */
   readonly organizationId?: string | undefined;
   /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */
-  readonly size?: number | undefined;
+  readonly size: number;
   /** Epoch milliseconds: rows known to have last changed before then may be left out if that saves reading them. */
   readonly since?: number | undefined;
   /**
@@ -60,7 +60,7 @@ export interface Source {
    * Streams one of the entities, one reading at a time; throws a SourceError if a second reading finds a different
    * state. Ending a reading early may close the source.
    */
-  read: <E extends Entity>(entity: E, options?: ReadOptions) => AsyncIterable<Batch<E>>;
+  read: <E extends Entity>(entity: E, options: ReadOptions) => AsyncIterable<Batch<E>>;
   close: () => Promise<void>;
 }
 
@@ -75,7 +75,7 @@ export function createSource(
   return {
     ...rest,
     entities: entityNames.filter((entity) => readers.has(entity)),
-    read: <E extends Entity>(entity: E, options: ReadOptions = {}) => {
+    read: <E extends Entity>(entity: E, options: ReadOptions) => {
       const readRows = readers.get(entity);
       if (readRows === undefined) throw new RangeError(`${rest.name} has no ${entity}`);
       return untilAborted(readRows(options) as AsyncIterable<Batch<E>>, options.signal);

@@ -5,14 +5,12 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { runTool } from '../../support/admin.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
-import { openChosen } from '../../../src/migration/engine/read/choose.ts';
 import { readRun } from '../../../src/migration/runs/runs.ts';
 import { openTestStore } from '../../support/bridge.ts';
-import { createTestContext } from '../context.ts';
+import { withChosen } from '../context.ts';
 import { startProxied, testProxied } from '../proxied.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../tool.ts';
 import { keysOf } from '../../support/store.ts';
@@ -356,9 +354,7 @@ describe('an apply releases its run only once nothing is in progress', () => {
   const slowObjects = Array.from({ length: 50 }, (_, at) => objectIn('acme', at, slowUrl));
 
   test('when it is stopped', async () => {
-    const { env, prefix } = createTool();
     const source = writeSource({ objects: slowObjects });
-    const chosen = await openChosen({ source, batch: 10, run: 'r' }, env);
     const { slow, underWay } = await openSlowStore(slowUrl);
     const stop = new AbortController();
     let chunks = 0;
@@ -366,15 +362,11 @@ describe('an apply releases its run only once nothing is in progress', () => {
       // The third is about to be written.
       if (++chunks === 3) stop.abort();
     };
-    const context = createTestContext(slow, prefix, { advance, signal: stop.signal });
-    try {
+    const choice = { store: slow, advance, signal: stop.signal };
+    await withChosen(createTool(), source, choice, async (chosen, context) => {
       expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'interrupted' });
       expect(underWay()).toBe(0);
-    } finally {
-      await chosen.source.close();
-      context.workspace.close();
-      await closeRedis(slow);
-    }
+    });
   });
 
   test.each<[string, object[]]>([
@@ -386,16 +378,10 @@ describe('an apply releases its run only once nothing is in progress', () => {
     await store.set(`${tool.prefix}{bad}:objects`, 'no hash');
     const bad = Array.from({ length: 10 }, (__, at) => objectIn('bad', at, 'https://fast.example'));
     const source = writeSource({ organizations, objects: [...bad, ...slowObjects] });
-    const chosen = await openChosen({ source, batch: 10, run: 'r' }, tool.env);
     const { slow, underWay } = await openSlowStore(slowUrl);
-    const context = createTestContext(slow, tool.prefix);
-    try {
+    await withChosen(tool, source, { store: slow }, async (chosen, context) => {
       await expect(applyRun(chosen, context, {})).rejects.toThrow('WRONGTYPE');
       expect(underWay()).toBe(0);
-    } finally {
-      await chosen.source.close();
-      context.workspace.close();
-      await closeRedis(slow);
-    }
+    });
   });
 });

@@ -1,11 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { verify } from '../../../src/migration/engine/compare/verify.ts';
-import { openChosen } from '../../../src/migration/engine/read/choose.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
 import { openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
-import { createTestContext } from '../context.ts';
+import { withChosen } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
 
 const store = await useTestStore();
@@ -84,13 +82,7 @@ test('verify stops on the signal while it reads the name index', async () => {
     ending.abort(new Error('stopped'));
     return await hlen(key);
   };
-  const chosen = await openChosen({ source }, tool.env);
-  const context = createTestContext(own, tool.prefix, { signal: ending.signal });
-  try {
-    await expect(verify(chosen.scope, context, 'r')).rejects.toThrow('stopped');
-  } finally {
-    await chosen.source.close();
-    context.workspace.close();
-    await closeRedis(own);
-  }
+  await withChosen(tool, source, { store: own, signal: ending.signal }, async ({ scope }, context) => {
+    await expect(verify(scope, context, 'r')).rejects.toThrow('stopped');
+  });
 });

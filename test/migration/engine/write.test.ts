@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
-import { openChosen } from '../../../src/migration/engine/read/choose.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { openTestStore } from '../../support/store.ts';
-import { createTestContext } from '../context.ts';
+import { withChosen } from '../context.ts';
 import { startProxied, testProxied } from '../proxied.ts';
 import { createTool, writeSource } from '../tool.ts';
 
@@ -78,14 +76,8 @@ test('API keys are written once all else is in place', async () => {
     if (isWrite && call.includes('api-keys')) written.push('key');
     return reply;
   };
-  const chosen = await openChosen({ source, run: 'r' }, tool.env);
-  const context = createTestContext(store, tool.prefix);
-  try {
+  await withChosen(tool, source, { store }, async (chosen, context) => {
     expect(await applyRun(chosen, context, {})).toMatchObject({ kind: 'applied' });
-    expect(written).toEqual(['profile', 'key']);
-  } finally {
-    await chosen.source.close();
-    context.workspace.close();
-    await closeRedis(store);
-  }
+  });
+  expect(written).toEqual(['profile', 'key']);
 });

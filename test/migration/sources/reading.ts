@@ -28,12 +28,12 @@ export async function withSource<T>(
 export async function readRows(
   source: Source,
   entity: Entity,
-  options?: ReadOptions,
+  options?: Partial<ReadOptions>,
 ): Promise<{ rows: Seen[]; counts: number[]; progress: number[] }> {
   const rows: Seen[] = [];
   const counts: number[] = [];
   const progress: number[] = [];
-  for await (const batch of source.read(entity, options)) {
+  for await (const batch of source.read(entity, { size: 500, ...options })) {
     for (const [index, row] of batch.rows.entries())
       rows.push({ at: batch.describe(batch.places[index]), ...row });
     counts.push(rows.length);
@@ -43,7 +43,11 @@ export async function readRows(
 }
 
 /** Every row of an entity as a record; a row that is none is its reason. */
-export async function readRecords(source: Source, entity: Entity, options?: ReadOptions): Promise<unknown[]> {
+export async function readRecords(
+  source: Source,
+  entity: Entity,
+  options?: Partial<ReadOptions>,
+): Promise<unknown[]> {
   const { rows } = await readRows(source, entity, options);
   return rows.map(({ record, reason }) => record ?? reason);
 }

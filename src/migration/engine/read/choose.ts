@@ -27,7 +27,10 @@ export interface SourceChoice {
   mapping?: string | undefined;
   entities?: readonly Entity[] | undefined;
   org?: string | undefined;
-  batch?: number | undefined;
+  /** Records per call to Redis. */
+  batch: number;
+  /** Calls to Redis in progress at once. */
+  concurrency: number;
   onConflict?: OnConflict | undefined;
   run?: string | undefined;
   /** When the export of files began, ms since 1970; undefined if unknown. */
@@ -57,6 +60,7 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, s
     entities,
     organizationId: choice.org,
     size: choice.batch,
+    concurrency: choice.concurrency,
     onConflict: choice.onConflict ?? 'abort',
   };
   return {

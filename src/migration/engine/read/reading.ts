@@ -133,7 +133,7 @@ export async function readSource(
   };
   try {
     for (const entity of scope.entities) {
-      await withOrderedPool(context.concurrency, async (pool) => await readEntity(entity, pool));
+      await withOrderedPool(scope.concurrency, async (pool) => await readEntity(entity, pool));
     }
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error;

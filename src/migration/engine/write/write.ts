@@ -9,8 +9,6 @@ import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
 
-const defaultBatchSize = 500;
-
 /**
  * Writes the accepted entries of an assessment in order, `size` in one call at most, and counts their outcomes; the
  * keeper gets the share that is written. Stops between two batches on the signal.
@@ -20,14 +18,14 @@ export async function writeEntries(
   assessment: Assessment,
   keeper: RoundKeeper,
   pacer: Pacer,
-  { size = defaultBatchSize, onConflict }: Pick<Scope, 'size' | 'onConflict'>,
+  { size, concurrency, onConflict }: Scope,
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
   const limits = { size, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
   let passed = 0;
   let last: Decided['entity'] | undefined;
-  await withOrderedPool(context.concurrency, async (pool) => {
+  await withOrderedPool(concurrency, async (pool) => {
     for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
       const [{ entity }] = batch;
       if (entity !== last) await pool.drain();

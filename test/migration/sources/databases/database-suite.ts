@@ -100,7 +100,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     const query = `SELECT org AS ${organization}, id AS ${user}, REPEAT('x', 131072) AS ${under.quote('profilePictureUrl')} FROM many WHERE id < 9007199254740000 + 301`;
     const source = await open(profiles(query, 'organizationId, userId'));
     let rows = 0;
-    for await (const batch of source.read('profiles')) {
+    for await (const batch of source.read('profiles', { size: 500 })) {
       expect(batch.rows.length).toBeLessThanOrEqual(2);
       rows += batch.rows.length;
     }

@@ -149,7 +149,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     const yaml = `entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId, ${value} AS username", key: [userId]}}`;
     const warnings = await withSource(url, yaml, async (source) => {
       const all: unknown[] = [];
-      for await (const batch of source.read('profiles')) all.push(...(batch.warnings ?? []));
+      for await (const batch of source.read('profiles', { size: 500 })) all.push(...(batch.warnings ?? []));
       return all;
     });
     expect(warnings).toEqual([
@@ -277,7 +277,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     const query = "SELECT 'a' AS organizationId, seq AS userId, 1 AS k FROM seq_1_to_2 WHERE SLEEP(2) = 0";
     const yaml = `entities: {profiles: {query: "${query}", key: [k]}}`;
     const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
-    for await (const _ of source.read('profiles', { signal: AbortSignal.timeout(5000) }));
+    for await (const _ of source.read('profiles', { size: 500, signal: AbortSignal.timeout(5000) }));
     const closing = performance.now();
     await source.close();
     expect(performance.now() - closing).toBeLessThan(1500);
@@ -291,7 +291,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     const said = await messageOf(() =>
       withSource(url, yaml, async (source) => {
         let isKilled = false;
-        for await (const { rows } of source.read('profiles')) {
+        for await (const { rows } of source.read('profiles', { size: 500 })) {
           if (rows.length > 0 && !isKilled) await runMariadb(server().url(''), killOthers);
           isKilled = true;
         }

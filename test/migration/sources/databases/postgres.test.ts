@@ -291,7 +291,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const started = performance.now();
     await withSource(url, yaml, async (source) => {
-      for await (const _ of source.read('profiles', { signal: AbortSignal.timeout(300) }));
+      for await (const _ of source.read('profiles', { size: 500, signal: AbortSignal.timeout(300) }));
     });
     await until(async () => !(await isSlow(url)));
     expect(performance.now() - started).toBeLessThan(30_000);
@@ -303,7 +303,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const said = await messageOf(() =>
       withSource(url, yaml, async (source) => {
-        for await (const { rows } of source.read('profiles')) {
+        for await (const { rows } of source.read('profiles', { size: 500 })) {
           if (rows.length === 0) continue;
           await runPostgres(
             server().url('postgres'),

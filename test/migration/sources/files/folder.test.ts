@@ -42,7 +42,7 @@ const line = (user: unknown, more: object = {}): string =>
   JSON.stringify({ organizationId: 'acme', userId: user, ...more });
 
 /** The rows of profiles as `line userId` or `line! reason`. */
-async function profiles(options?: ReadOptions, location = folder): Promise<string[]> {
+async function profiles(options?: Partial<ReadOptions>, location = folder): Promise<string[]> {
   return (await readRows(await openSource(location), 'profiles', options)).rows.map(describeRow);
 }
 
