@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { whileLocked } from '../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
 import { runTool } from '../support/admin.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
@@ -11,8 +10,11 @@ import { createClient } from '../support/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
 import { createTestContext } from './context.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { faultsIn } from '../support/store.ts';
 import { until } from '../support/until.ts';
+import { useTestStore } from '../support/use-store.ts';
+
+const store = await useTestStore();
 
 const T = 1_700_000_000_000;
 const many = 3000;
@@ -32,9 +34,8 @@ function profiles(count: number, from = 0): object[] {
  * Every key and value of a prefix, except for the state of the run. How the name index has grown into buckets depends
  * on the order of the names; each is checked to be in the right one.
  */
-async function keysOf(store: RedisClient, prefix: string): Promise<Record<string, unknown>> {
-  const onFault = () => {};
-  expect(await fsck(store, prefix, { repair: false, onFault })).toMatchObject({ found: 0 });
+async function keysOf(prefix: string): Promise<Record<string, unknown>> {
+  expect(await faultsIn(store, prefix)).toEqual([]);
   const all: Record<string, unknown> = {};
   const names: Record<string, object> = {};
   for await (const keys of scanKeys(store, prefix)) {
@@ -44,7 +45,7 @@ async function keysOf(store: RedisClient, prefix: string): Promise<Record<string
       const name = key.slice(prefix.length);
       const [, index] = /^(.*:n\d+):\d+$/.exec(name) ?? [];
       if (index !== undefined) names[index] = { ...names[index], ...(await store.hgetall(key)) };
-      else if (name.endsWith(':settings')) all[name] = await settingsIn(store, key);
+      else if (name.endsWith(':settings')) all[name] = await settingsIn(key);
       else if (type === 'hash') all[name] = await store.hgetall(key);
       else if (type === 'set') all[name] = (await store.smembers(key)).sort();
       else all[name] = type;
@@ -53,18 +54,16 @@ async function keysOf(store: RedisClient, prefix: string): Promise<Record<string
   return { ...all, ...names };
 }
 
-async function settingsIn(store: RedisClient, key: string): Promise<Record<string, string>> {
+async function settingsIn(key: string): Promise<Record<string, string>> {
   const settings = await store.hgetall(key);
   return Object.fromEntries(Object.entries(settings).filter(([field]) => !/^n\d+$/.test(field)));
 }
 
 describe('an apply', () => {
-  let store: RedisClient;
   let source: string;
   let whole: Record<string, unknown>;
 
   beforeAll(async () => {
-    store = await openTestStore();
     source = writeSource({
       organizations: [{ organizationId: 'acme' }, { organizationId: 'other' }],
       objects: [
@@ -75,11 +74,7 @@ describe('an apply', () => {
     });
     const tool = createTool();
     expect((await tool.json('apply', '--source', source)).exitCode).toBe(0);
-    whole = await keysOf(store, tool.prefix);
-  });
-
-  afterAll(async () => {
-    await closeRedis(store);
+    whole = await keysOf(tool.prefix);
   });
 
   /** Resolves when the process has written this many profiles, or has ended. */
@@ -104,7 +99,7 @@ describe('an apply', () => {
       expect(status.exitCode).toBe(0);
       const again = await tool.json(...args.slice(0, 5));
       expect(again).toMatchObject({ exitCode: 0, json: { ok: true, read: many + 4 } });
-      expect(await keysOf(store, tool.prefix)).toEqual(whole);
+      expect(await keysOf(tool.prefix)).toEqual(whole);
       expect((await tool.json('verify', '--source', source)).json).toMatchObject({
         ok: true,
         differences: 0,
@@ -127,7 +122,7 @@ describe('an apply', () => {
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'interrupted' });
     const again = await tool.json('apply', '--source', source, '--batch', '50', '--run', 'slow');
     expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: many + 4, read: many + 4 } });
-    expect(await keysOf(store, tool.prefix)).toEqual(whole);
+    expect(await keysOf(tool.prefix)).toEqual(whole);
     expect((await tool.json('status', '--run', 'slow')).json).toMatchObject({ phase: 'finished' });
   });
 
@@ -558,13 +553,11 @@ test('verify shows a stored time that is none, and apply replaces one that is no
   const profile = { organizationId: 'acme', userId: 'u1', updatedAt: '2026-01-01T00:00:00Z' };
   const run = ['--source', writeSource({ profiles: [profile] }), '--run', 'r'];
   await tool.json('apply', ...run);
-  const store = await openTestStore();
   for (const time of ['99999999999999999', 'yesterday']) {
     await store.hset(`${tool.prefix}{acme}:p:u1`, 't', time);
     const { out } = await tool.text('verify', ...run);
     expect(out).toContain(`updatedAt is "${time}", should be 2026-01-01T00:00:00Z`);
   }
-  await closeRedis(store);
   expect(await tool.json('apply', ...run)).toMatchObject({ exitCode: 0, json: { updated: 1 } });
   expect(await tool.json('verify', ...run)).toMatchObject({ exitCode: 0 });
 });

@@ -10,9 +10,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
 import { fetchPicture, PictureFault, readPicture } from '../../src/migration/pictures/fetch.ts';
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { openTestStore } from '../support/store.ts';
 import { createTool, newFolder, writeSource, type Tool } from './tool.ts';
+import { useTestStore } from '../support/use-store.ts';
+
+const store = await useTestStore();
 
 let png: Buffer;
 let server: Server;
@@ -100,7 +101,6 @@ describe('apply --copy-pictures', () => {
     const tool = createTool();
     const url = `${base}/late`;
     const profile = { organizationId: 'acme', userId: 'u1', profilePictureUrl: url };
-    const store = await openTestStore();
     meanwhile = async () =>
       await store.hset(`${tool.prefix}{acme}:p:u1`, { pu: 'https://x.example/own', b: 0 });
     const args = ['--copy-pictures', '--allow-private-addresses'];
@@ -110,7 +110,6 @@ describe('apply --copy-pictures', () => {
     expect(await pictures(tool)).toEqual({ u1: 'https://x.example/own' });
     expect(readdirSync(join(tool.env['DATA_DIR'] ?? '', 'media'))).toEqual([]);
     expect(await store.exists(`${tool.prefix}{acme}:media`)).toBe(0);
-    await closeRedis(store);
   });
 
   test('gives up after 15 seconds, also if bytes keep coming, and whatever is collected as garbage meanwhile', async () => {

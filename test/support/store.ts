@@ -5,6 +5,7 @@ import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { scanKeys } from '../../src/redis/connection/scan.ts';
+import { fsck, type Fault } from '../../src/redis/fsck/fsck.ts';
 
 /** For tests of anything but these limits: only a hang takes so long, on the slowest machine too. */
 export const patient = { commandTimeout: 60_000, startTimeout: 60_000 };
@@ -47,4 +48,18 @@ export async function keysOf(store: RedisClient, prefix: string): Promise<string
   const found = new Set<string>();
   for await (const keys of scanKeys(store, prefix)) for (const key of keys) found.add(key);
   return [...found].sort();
+}
+
+/** The value of each key that begins with a prefix, as Redis dumps it. */
+export async function valuesOf(store: RedisClient, prefix: string): Promise<Record<string, string>> {
+  const keys = await keysOf(store, prefix);
+  const dumps = await Promise.all(keys.map((key) => store.dumpBuffer(key)));
+  return Object.fromEntries(keys.map((key, at) => [key, dumps[at]?.toString('base64') ?? '']));
+}
+
+/** The faults that fsck finds under a prefix. */
+export async function faultsIn(store: RedisClient, prefix: string): Promise<Fault[]> {
+  const faults: Fault[] = [];
+  await fsck(store, prefix, { repair: false, onFault: (fault) => faults.push(fault) });
+  return faults;
 }

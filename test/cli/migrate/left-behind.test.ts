@@ -12,12 +12,12 @@ import {
   migrateRename,
 } from '../../../src/migration/engine/scripts.ts';
 import { organizationsBeingLoaded } from '../../../src/migration/runs/runs.ts';
-import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { cutoverKey, loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { until } from '../../support/until.ts';
 import { createTool, ended, writeSource, type Tool } from '../../migration/tool.ts';
 import { freshPrefix } from '../../support/redis.ts';
+import { valuesOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 /*
@@ -34,12 +34,7 @@ beforeEach(() => {
 });
 
 /** All that is stored of organizations. */
-async function contents(): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for await (const keys of scanKeys(store, `${prefix}{`))
-    for (const key of keys) found[key] = (await store.dumpBuffer(key))?.toString('base64') ?? '';
-  return found;
-}
+const contents = async () => await valuesOf(store, `${prefix}{`);
 
 describe('a migration script', () => {
   const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);

@@ -5,7 +5,6 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { runTool } from '../../support/admin.ts';
-import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { applyRun } from '../../../src/migration/engine/apply.ts';
 import { readRun } from '../../../src/migration/runs/runs.ts';
@@ -13,7 +12,7 @@ import { openTestStore } from '../../support/bridge.ts';
 import { withChosen } from '../context.ts';
 import { startProxied, testProxied } from '../proxied.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../tool.ts';
-import { keysOf } from '../../support/store.ts';
+import { faultsIn, keysOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -117,7 +116,7 @@ describe('an organization that Redis does not know', () => {
     const again = await tool.json('apply', '--source', source, '--run', 'r', '--batch', '33');
     expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: 1001 } });
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
-    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
     expect((await keysOf(store, tool.prefix)).filter((key) => key.includes('loading'))).toEqual([]);
   });
 
@@ -177,7 +176,7 @@ describe('an organization that Redis does not know', () => {
     const settled = writeSource({ profiles: [{ ...taken, username: 'another' }] });
     await tool.json('apply', '--source', settled, '--run', 'first', '--fresh');
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
-    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
     expect((await tool.json('verify', '--source', source, '--run', 'r')).json).toMatchObject({ missing: 0 });
   });
 
@@ -217,7 +216,7 @@ describe('an organization that Redis does not know', () => {
     expect(await listOrganizations(store, tool.prefix)).toHaveLength(1);
     expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
     expect(await listOrganizations(store, tool.prefix)).toEqual([]);
-    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
   });
 
   test('is reported with its usernames as given, also where they are compared without case', async () => {
@@ -284,9 +283,7 @@ describe('an organization that Redis does not know', () => {
           for (const tool of [fresh, existing]) {
             const args = ['--source', source, '--run', 'r', '--on-conflict', onConflict];
             expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0 });
-            expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({
-              found: 0,
-            });
+            expect(await faultsIn(store, tool.prefix)).toEqual([]);
           }
           expect(await fresh.contents()).toEqual(await existing.contents());
         },

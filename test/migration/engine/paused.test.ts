@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { scanKeys } from '../../../src/redis/connection/scan.ts';
-import { fsck } from '../../../src/redis/fsck/fsck.ts';
 import { readRun } from '../../../src/migration/runs/runs.ts';
 import { describeProxied, startProxied } from '../proxied.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
+import { faultsIn, valuesOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -37,12 +36,7 @@ async function exists(organization: string, user: string): Promise<boolean> {
 }
 
 /** All keys but the state of the run, with their values. */
-async function contents(): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for await (const keys of scanKeys(store, `${tool.prefix}{`))
-    for (const key of keys) found[key] = (await store.dumpBuffer(key))?.toString('base64') ?? '';
-  return found;
-}
+const contents = async () => await valuesOf(store, `${tool.prefix}{`);
 
 /** Starts an apply, pauses it once it writes, and lets its lease end. */
 async function pausedApply(source: string, isWriting: () => Promise<boolean>, ...args: string[]) {
@@ -97,7 +91,7 @@ async function expectWhole(source: string, paused: { code: number | null; err: s
     err: expect.stringMatching(/another process has taken over run r|has changed since it was opened/),
   });
   expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
-  expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+  expect(await faultsIn(store, tool.prefix)).toEqual([]);
   expect(Object.keys(await contents()).filter((key) => key.endsWith(':loading'))).toEqual([]);
 }
 

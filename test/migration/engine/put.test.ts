@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
   denylistKey,
   organizationBase,
@@ -10,56 +9,51 @@ import {
 } from '../../../src/redis/keys.ts';
 import { putRecords } from '../../../src/migration/engine/write/put.ts';
 import { startRedis } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
+import { interceptCalls } from '../../support/store.ts';
 import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
+import { useTestStore } from '../../support/use-store.ts';
+
+const store = await useTestStore();
 
 test('an unknown reply of a script is an error, not a success', async () => {
   const { prefix } = createTool();
-  const store = await openTestStore();
-  try {
-    store.evalsha = () => Promise.resolve(['applied', ['postponed'], []]);
-    const context = createTestContext(store, prefix, { claim: 'r\n0\n1' });
-    const record = {
-      organizationId: 'acme',
-      datasourceId: 'd',
-      objectDefinitionId: 'o',
-      url: 'https://x.example',
-    };
-    await expect(putRecords(context, 'objects', [{ record }])).rejects.toThrow(
-      'Redis gave an unknown reply for objects ("postponed")',
-    );
-  } finally {
-    await closeRedis(store);
-  }
+  const puzzling = interceptCalls(store, (make, command) =>
+    command === 'evalsha' ? Promise.resolve(['applied', ['postponed'], []]) : make(),
+  );
+  const context = createTestContext(puzzling, prefix, { claim: 'r\n0\n1' });
+  const record = {
+    organizationId: 'acme',
+    datasourceId: 'd',
+    objectDefinitionId: 'o',
+    url: 'https://x.example',
+  };
+  await expect(putRecords(context, 'objects', [{ record }])).rejects.toThrow(
+    'Redis gave an unknown reply for objects ("postponed")',
+  );
 });
 
 test('a username that a denylist overwrite may deny waits for it, and all others with it', async () => {
   const tool = createTool();
-  const store = await openTestStore();
-  try {
-    const organizations = [{ organizationId: 'acme' }];
-    await tool.json('apply', '--source', writeSource({ organizations }), '--run', 'first');
-    const base = organizationBase(tool.prefix, 'acme');
-    await store.set(stageOwnerKey(base), 'overwrite');
-    await store.hset(stageKey(base), 'wanted', '');
-    const profiles = ['wanted', 'free'].map((username) => ({
-      organizationId: 'acme',
-      userId: `user-${username}`,
-      username,
-    }));
-    const applied = tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r');
-    await sleep(500);
-    expect(await store.exists(profileKey(base, 'user-wanted'))).toBe(0);
-    await store.rename(stageKey(base), denylistKey(base, '0'));
-    await store.del(stageOwnerKey(base));
-    expect(await applied).toMatchObject({
-      exitCode: 0,
-      json: { created: 2, issues: { profiles: { 'denied-name-in-use': 1 } } },
-    });
-  } finally {
-    await closeRedis(store);
-  }
+  const organizations = [{ organizationId: 'acme' }];
+  await tool.json('apply', '--source', writeSource({ organizations }), '--run', 'first');
+  const base = organizationBase(tool.prefix, 'acme');
+  await store.set(stageOwnerKey(base), 'overwrite');
+  await store.hset(stageKey(base), 'wanted', '');
+  const profiles = ['wanted', 'free'].map((username) => ({
+    organizationId: 'acme',
+    userId: `user-${username}`,
+    username,
+  }));
+  const applied = tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r');
+  await sleep(500);
+  expect(await store.exists(profileKey(base, 'user-wanted'))).toBe(0);
+  await store.rename(stageKey(base), denylistKey(base, '0'));
+  await store.del(stageOwnerKey(base));
+  expect(await applied).toMatchObject({
+    exitCode: 0,
+    json: { created: 2, issues: { profiles: { 'denied-name-in-use': 1 } } },
+  });
 });
 
 test('wide rows are written in calls of bounded size', async () => {

@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   completeRenames,
   countPendingRenames,
   makeRenames,
 } from '../../../src/migration/engine/write/renames.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { fsck } from '../../../src/redis/fsck/fsck.ts';
-import { openTestStore, startBridge } from '../../support/bridge.ts';
+import { startBridge } from '../../support/bridge.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { createTestContext } from '../context.ts';
 import { createTool, ended, writeSource } from '../tool.ts';
-import type { RedisClient } from '../../../src/redis/connection/client.ts';
+import { faultsIn } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
+import { useTestStore } from '../../support/use-store.ts';
 
-let store: RedisClient;
-
-beforeAll(async () => {
-  store = await openTestStore();
-});
-
-afterAll(async () => {
-  await closeRedis(store);
-});
+const store = await useTestStore();
 
 const claim = 'another\n0\n1';
 
@@ -73,7 +64,7 @@ describe('renames that depend on each other', () => {
     child.kill('SIGKILL');
     await end;
     expect((await namesOf(tool.prefix, count)).filter((name) => name === null)).toEqual([]);
-    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
     expect(await tool.json('apply', '--source', second, '--run', 'second')).toMatchObject({ exitCode: 0 });
     expect(await namesOf(tool.prefix, count)).toEqual(
       users(count, (at) => at).map((_, at) => `name-${(at + 1) % count}`),
@@ -172,7 +163,7 @@ describe('renames that depend on each other', () => {
       ['name-1', 'name-0'],
       ['name-0', 'name-2'],
     ]).toContainEqual(names);
-    expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({ found: 0 });
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
   });
 
   test('leave out users who have chosen another name through the bridge meanwhile', async () => {
@@ -193,9 +184,7 @@ describe('renames that depend on each other', () => {
       // A cycle that is none any more.
       await makeRenames(contextFor(tool.prefix), [rename(0, 1), rename(1, 2), rename(2, 0)]);
       expect(await namesOf(tool.prefix, 3)).toEqual(['name-1', 'chosen', 'name-0']);
-      expect(await fsck(store, tool.prefix, { repair: false, onFault: () => {} })).toMatchObject({
-        found: 0,
-      });
+      expect(await faultsIn(store, tool.prefix)).toEqual([]);
     } finally {
       await bridge.close();
     }

@@ -1,11 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { organizationBase } from '../../../src/redis/keys.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { readProfiles } from '../../../src/migration/engine/stored/read.ts';
 import { migrateRead } from '../../../src/migration/engine/scripts.ts';
-import { openTestStore } from '../../support/store.ts';
 import { createTestContext } from '../context.ts';
 import { createTool, writeSource } from '../tool.ts';
+import { useTestStore } from '../../support/use-store.ts';
+
+const store = await useTestStore();
 
 test('wide profiles are read some at a time, and all of them', async () => {
   const { json, prefix } = createTool();
@@ -16,16 +17,11 @@ test('wide profiles are read some at a time, and all of them', async () => {
     profilePictureUrl: `https://x.example/${'x'.repeat(128 * 1024)}`,
   }));
   await json('apply', '--source', writeSource({ profiles }));
-  const store = await openTestStore();
-  try {
-    const wanted = profiles.map(({ userId, username }) => [userId, username] as const);
-    const base = organizationBase(prefix, 'acme');
-    expect(await migrateRead(store, base, '0', JSON.stringify(wanted))).toHaveLength(2);
-    const context = createTestContext(store, prefix);
-    const organization = await context.organizations.find('acme');
-    const holders = (await readProfiles(context, organization, wanted)).map(({ holder }) => holder);
-    expect(holders).toEqual(profiles.map(({ userId }) => userId));
-  } finally {
-    await closeRedis(store);
-  }
+  const wanted = profiles.map(({ userId, username }) => [userId, username] as const);
+  const base = organizationBase(prefix, 'acme');
+  expect(await migrateRead(store, base, '0', JSON.stringify(wanted))).toHaveLength(2);
+  const context = createTestContext(store, prefix);
+  const organization = await context.organizations.find('acme');
+  const holders = (await readProfiles(context, organization, wanted)).map(({ holder }) => holder);
+  expect(holders).toEqual(profiles.map(({ userId }) => userId));
 });

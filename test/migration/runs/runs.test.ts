@@ -1,12 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { readAllNext } from '../../../src/migration/runs/runs.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { loadingKey, organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
-import { keysOf, openTestStore } from '../../support/store.ts';
+import { keysOf } from '../../support/store.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
 import { until } from '../../support/until.ts';
+import { useTestStore } from '../../support/use-store.ts';
+
+const store = await useTestStore();
 
 test('a verify that finds a difference during a round makes the next round read everything', async () => {
   const tool = createTool();
@@ -20,20 +22,15 @@ test('a verify that finds a difference during a round makes the next round read 
   const apply = ['apply', '--source', source, '--run', 'r'];
   await tool.json(...apply);
   writeSource({ profiles: rows('2') }, source);
-  const store = await openTestStore();
-  try {
-    await readAllNext({ store, prefix: tool.prefix }, 'r');
-    const child = tool.start(...apply, '--rate', '100', '--batch', '10');
-    const end = ended(child);
-    const first = Date.parse('2026-01-02T00:00:00Z');
-    await until(async () => (await store.hget(`${tool.prefix}{acme}:p:u0`, 't')) === String(first));
-    await readAllNext({ store, prefix: tool.prefix }, 'r');
-    expect(JSON.parse((await end).out)).toMatchObject({ full: true, updated: 100 });
-    expect((await tool.json(...apply)).json).toMatchObject({ full: true });
-    expect((await tool.json(...apply)).json).toMatchObject({ full: false });
-  } finally {
-    await closeRedis(store);
-  }
+  await readAllNext({ store, prefix: tool.prefix }, 'r');
+  const child = tool.start(...apply, '--rate', '100', '--batch', '10');
+  const end = ended(child);
+  const first = Date.parse('2026-01-02T00:00:00Z');
+  await until(async () => (await store.hget(`${tool.prefix}{acme}:p:u0`, 't')) === String(first));
+  await readAllNext({ store, prefix: tool.prefix }, 'r');
+  expect(JSON.parse((await end).out)).toMatchObject({ full: true, updated: 100 });
+  expect((await tool.json(...apply)).json).toMatchObject({ full: true });
+  expect((await tool.json(...apply)).json).toMatchObject({ full: false });
 });
 
 test('a verify during the first round of a run makes the next round read everything', async () => {
@@ -41,15 +38,10 @@ test('a verify during the first round of a run makes the next round read everyth
   const updatedAt = '2026-01-01T00:00:00Z';
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1', updatedAt }] });
   const apply = ['apply', '--source', source, '--run', 'r'];
-  const store = await openTestStore();
-  try {
-    // As while that round is still reading.
-    await store.sadd(`${tool.prefix}migration:runs`, 'r');
-    await readAllNext({ store, prefix: tool.prefix }, 'r');
-    for (const full of [true, true, false]) expect((await tool.json(...apply)).json).toMatchObject({ full });
-  } finally {
-    await closeRedis(store);
-  }
+  // As while that round is still reading.
+  await store.sadd(`${tool.prefix}migration:runs`, 'r');
+  await readAllNext({ store, prefix: tool.prefix }, 'r');
+  for (const full of [true, true, false]) expect((await tool.json(...apply)).json).toMatchObject({ full });
 });
 
 test('a refused apply leaves the run as it was, with --fresh as well', async () => {
@@ -69,29 +61,24 @@ test('a refused apply leaves the run as it was, with --fresh as well', async () 
 });
 
 test('a first apply that fails before it writes leaves nothing', async () => {
-  const store = await openTestStore();
   const user = { organizationId: 'acme', userId: 'u1' };
   const loadedElsewhere = async (tool: Tool): Promise<unknown> =>
     await store.set(loadingKey(organizationBase(tool.prefix, 'acme')), 'other\n0\n1');
   const alreadyThere = async (tool: Tool): Promise<unknown> =>
     await saveSettings(store, tool.prefix, 'acme', defaultSettings);
-  try {
-    for (const [profiles, prepare, ...options] of [
-      [[{ organizationId: 'acme' }], alreadyThere],
-      [[{ organizationId: 'acme' }, user], async () => {}],
-      [[user], async () => {}, '--org', 'other'],
-      [[user], alreadyThere, '--org', 'other'],
-      [[user], loadedElsewhere],
-    ] as const) {
-      const tool = createTool();
-      await prepare(tool);
-      const before = await keysOf(store, tool.prefix);
-      const call = await tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r', ...options);
-      expect(call.exitCode).not.toBe(0);
-      // The next run's claims must be higher than all before.
-      expect(await keysOf(store, tool.prefix)).toEqual([...before, `${tool.prefix}migration:token`].sort());
-    }
-  } finally {
-    await closeRedis(store);
+  for (const [profiles, prepare, ...options] of [
+    [[{ organizationId: 'acme' }], alreadyThere],
+    [[{ organizationId: 'acme' }, user], async () => {}],
+    [[user], async () => {}, '--org', 'other'],
+    [[user], alreadyThere, '--org', 'other'],
+    [[user], loadedElsewhere],
+  ] as const) {
+    const tool = createTool();
+    await prepare(tool);
+    const before = await keysOf(store, tool.prefix);
+    const call = await tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r', ...options);
+    expect(call.exitCode).not.toBe(0);
+    // The next run's claims must be higher than all before.
+    expect(await keysOf(store, tool.prefix)).toEqual([...before, `${tool.prefix}migration:token`].sort());
   }
 });
