@@ -34,15 +34,65 @@ interface Transfer {
   from: Party;
 }
 
+type Context = Pick<MigrationContext, 'workspace' | 'organizations' | 'issues'>;
+
 /**
  * Decides who gets a username that several records want: the user who has it in Redis and keeps it, or else the
  * first in the source gets it. Returns the renames that depend on each other, which are to be made together.
  */
-export async function decideNames(
-  { workspace, organizations, issues }: Pick<MigrationContext, 'workspace' | 'organizations' | 'issues'>,
-  spool: Spool,
-  { onConflict, usernameToPrune }: NamesChoice,
-): Promise<Rename[]> {
+export async function decideNames(context: Context, spool: Spool, choice: NamesChoice): Promise<Rename[]> {
+  const { issues } = context;
+  const isDropped = choice.onConflict === 'drop-username';
+  const refused = new Set<string>();
+  const refuse = (claim: Claim, why: string): void => {
+    refused.add(userKey(claim));
+    const detail = `username ${JSON.stringify(claim.username)} is ${why}`;
+    const issue = { entity: 'profiles', reason: 'username-conflict', where: claim.where, detail } as const;
+    issues.add({ ...issue, ...subjectOf(claim) });
+    spool.decide(claim.seq, isDropped ? 'nameless' : 'refused');
+  };
+  const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
+
+  const transfers: Transfer[] = [];
+  const claims = await claimsOf(context, spool);
+  for await (const group of yieldingItems(claims.all())) {
+    const wanting = group.filter(({ kind }) => kind === 'wants');
+    if (group.some(({ kind }) => kind === 'denies'))
+      for (const claim of wanting) reportDenied(issues, claim.where, subjectOf(claim));
+    const { holder, leaving, winner } = await award(group, wanting, choice);
+    for (const claim of wanting) {
+      if (claim === winner) continue;
+      const detail =
+        winner === undefined
+          ? inRedis(holder)
+          : `also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
+      refuse(claim, detail);
+    }
+    if (winner !== undefined && leaving !== undefined && winner.userId !== leaving.userId)
+      transfers.push({ to: winner, from: leaving });
+  }
+
+  const left = new Set(transfers);
+  const byLeaving = new Map(transfers.map((transfer) => [userKey(transfer.from), transfer]));
+  // A user who is left out keeps the old name, so the user who was to get that one is left out, too.
+  for (const transfer of isDropped ? [] : transfers) {
+    let next: Transfer | undefined = transfer;
+    while (next !== undefined && refused.has(userKey(next.from)) && left.delete(next)) {
+      refuse(next.to, inRedis(next.from.userId));
+      next = byLeaving.get(userKey(next.to));
+    }
+  }
+  const renames = new Map<string, Rename>();
+  for (const party of [...left].flatMap(({ to, from }) => [from, to])) {
+    const { organizationId, userId = '', previous = '', username = '' } = party;
+    const to = refused.has(userKey(party)) ? '' : username;
+    renames.set(userKey(party), { organizationId, userId, from: previous, to });
+  }
+  return [...renames.values()];
+}
+
+/** The records that would be written, by the usernames that each concerns. */
+async function claimsOf({ workspace, organizations }: Context, spool: Spool) {
   const claims = createGroups<Claim>(workspace);
   for await (const entry of yieldingItems(spool.entries())) {
     const { entity, decision, previous } = entry;
@@ -57,68 +107,23 @@ export async function decideNames(
     add(entity === 'profiles' ? 'wants' : 'denies', summary.username);
     add('leaves', previous);
   }
+  return claims;
+}
 
-  const refused = new Map<string, 'stays' | 'nameless'>();
-  const refuse = (claim: Claim, why: string): void => {
-    const isDropped = onConflict === 'drop-username';
-    refused.set(userKey(claim), isDropped ? 'nameless' : 'stays');
-    const detail = `username ${JSON.stringify(claim.username)} is ${why}`;
-    const issue = { entity: 'profiles', reason: 'username-conflict', where: claim.where, detail } as const;
-    issues.add({ ...issue, ...subjectOf(claim) });
-    spool.decide(claim.seq, isDropped ? 'nameless' : 'refused');
-  };
-  const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
-
-  const transfers: Transfer[] = [];
-  for await (const group of yieldingItems(claims.all())) {
-    const wanting = group.filter(({ kind }) => kind === 'wants');
-    const [first] = wanting;
-    if (first === undefined) continue;
-    for (const claim of group.some(({ kind }) => kind === 'denies') ? wanting : []) {
-      reportDenied(issues, claim.where, subjectOf(claim));
-    }
-    const holder = wanting.find((claim) => claim.holder !== undefined)?.holder;
-    const staying = wanting.find(({ userId }) => userId === holder);
-    let leaving: Party | undefined = group.find(({ kind }) => kind === 'leaves');
-    if (holder !== undefined && staying === undefined && leaving?.userId !== holder) {
-      const { organizationId } = first;
-      const previous = await usernameToPrune(organizationId, holder);
-      leaving =
-        previous === undefined
-          ? undefined
-          : { organizationId, userId: holder, username: undefined, previous };
-    }
-    const isFree = holder === undefined || leaving?.userId === holder;
-    const winner = staying ?? (isFree ? first : undefined);
-    for (const claim of wanting) {
-      if (claim === winner) continue;
-      const detail =
-        winner === undefined
-          ? inRedis(holder)
-          : `also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
-      refuse(claim, detail);
-    }
-    if (winner !== undefined && leaving !== undefined && winner.userId !== leaving.userId)
-      transfers.push({ to: winner, from: leaving });
+/** Who gets a username, if anybody does, who has it in Redis, and who gives it up. */
+async function award(group: readonly Claim[], wanting: readonly Claim[], { usernameToPrune }: NamesChoice) {
+  const holder = wanting.find((claim) => claim.holder !== undefined)?.holder;
+  const staying = wanting.find(({ userId }) => userId === holder);
+  const [first] = wanting;
+  let leaving: Party | undefined = group.find(({ kind }) => kind === 'leaves');
+  if (first !== undefined && holder !== undefined && staying === undefined && leaving?.userId !== holder) {
+    const { organizationId } = first;
+    const previous = await usernameToPrune(organizationId, holder);
+    leaving =
+      previous === undefined ? undefined : { organizationId, userId: holder, username: undefined, previous };
   }
-
-  // A user who is refused keeps the old name, so the user who was to get that one is refused too.
-  const left = new Set(transfers);
-  const byLeaving = new Map(transfers.map((transfer) => [userKey(transfer.from), transfer]));
-  for (const transfer of transfers) {
-    let next: Transfer | undefined = transfer;
-    while (next !== undefined && refused.get(userKey(next.from)) === 'stays' && left.delete(next)) {
-      refuse(next.to, inRedis(next.from.userId));
-      next = byLeaving.get(userKey(next.to));
-    }
-  }
-  const renames = new Map<string, Rename>();
-  for (const party of [...left].flatMap(({ to, from }) => [from, to])) {
-    const { organizationId, userId = '', previous = '', username = '' } = party;
-    const to = refused.has(userKey(party)) ? '' : username;
-    renames.set(userKey(party), { organizationId, userId, from: previous, to });
-  }
-  return [...renames.values()];
+  const isFree = holder === undefined || leaving?.userId === holder;
+  return { holder, leaving, winner: staying ?? (isFree ? first : undefined) };
 }
 
 /** Whether the entry would change what Redis has. */
