@@ -64,48 +64,11 @@ async function openTable(
   );
   checkTypes(columns, fields, inQuery);
   const readRow = createRowReader(fields);
+  const readJson = createJsonReader(entity, columns, fields);
+  const keyOf = createKeyReader(key, keyCells, fields, where);
   const keyFields = new Set(keyCells.map((index) => fields[index]));
   const isKeyOfIdentity = identityFields[entity].every((field) => keyFields.has(field));
-  const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));
-  const apiKey = fields.indexOf('apiKey');
   const updated = columns[fields.indexOf('updatedAt')];
-
-  const keyOf = (cells: readonly Cell[]): Key => {
-    const own: string[] = [];
-    for (const index of keyCells) {
-      const cell = cells[index];
-      if (cell == null) {
-        throw new SourceError(
-          `${where}.key: (${key.join(', ')}) is null in a row: choose columns that are never null`,
-        );
-      }
-      if (apiKey !== -1 && cell === cells[apiKey]) {
-        throw new SourceError(
-          `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
-        );
-      }
-      own.push(cell);
-    }
-    return own;
-  };
-
-  /** Makes text of a row's JSON values; gives what is wrong with the row if that would change one. */
-  const readJson = (cells: Cell[]): string | undefined => {
-    let fault: string | undefined;
-    for (const index of jsonCells) {
-      const json = cells[index];
-      if (json == null) continue;
-      cells[index] = jsonText(json);
-      const field = fields[index];
-      if (
-        field !== undefined &&
-        shapes[entity].fields.get(field)?.shape === undefined &&
-        /^\s*[[{]/.test(json)
-      )
-        fault = `${field} is a JSON object or array, not text`;
-    }
-    return fault;
-  };
 
   const checkUnique = async (part: string): Promise<void> => {
     const list = key.map(database.exact).join(', ');
@@ -142,6 +105,50 @@ async function openTable(
     const warning = `the database warns (${warned}): check that the query changes and loses no value`;
     yield { ...batch.cut(1), warnings: warned === undefined ? [] : [warning] };
     if (seen === undefined ? options.mayRepeat?.() : isRepeated) await checkUnique(part);
+  };
+}
+
+/** Makes text of a row's JSON values; gives what is wrong with the row if that would change one. */
+function createJsonReader(entity: Entity, columns: readonly Column[], fields: Columns) {
+  const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));
+  return (cells: Cell[]): string | undefined => {
+    let fault: string | undefined;
+    for (const index of jsonCells) {
+      const json = cells[index];
+      if (json == null) continue;
+      cells[index] = jsonText(json);
+      const field = fields[index];
+      if (
+        field !== undefined &&
+        shapes[entity].fields.get(field)?.shape === undefined &&
+        /^\s*[[{]/.test(json)
+      )
+        fault = `${field} is a JSON object or array, not text`;
+    }
+    return fault;
+  };
+}
+
+/** Reads the key of a row, whose parts are in these cells. */
+function createKeyReader(key: Key, keyCells: readonly number[], fields: Columns, where: string) {
+  const apiKey = fields.indexOf('apiKey');
+  return (cells: readonly Cell[]): Key => {
+    const own: string[] = [];
+    for (const index of keyCells) {
+      const cell = cells[index];
+      if (cell == null) {
+        throw new SourceError(
+          `${where}.key: (${key.join(', ')}) is null in a row: choose columns that are never null`,
+        );
+      }
+      if (apiKey !== -1 && cell === cells[apiKey]) {
+        throw new SourceError(
+          `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
+        );
+      }
+      own.push(cell);
+    }
+    return own;
   };
 }
 
