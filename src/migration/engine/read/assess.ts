@@ -11,7 +11,7 @@ import { organizationSettings } from '../../records/stored.ts';
 import { dryRun, type MigrationContext } from '../context.ts';
 import { problems, reportDenied, subjectOf } from '../issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
-import { placeOf, readSource, type Item, type ReadHandlers } from './reading.ts';
+import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import { createExtras } from '../compare/extras.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { planPrune, type PrunePlan } from '../write/prune.ts';
@@ -87,7 +87,23 @@ export async function assessSource(
   const phase = isVerifying ? 'verifying' : 'reading';
   const onOrganization = load?.begin;
   const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
-  const assessment = (renames: Rename[], pruning?: PrunePlan) => ({
+  let renames: Rename[] = [];
+  let pruning: PrunePlan | undefined;
+  if (!signal.aborted) {
+    if (load !== undefined) progress.next();
+    await load?.index(reading.repeated, spool);
+    await decideDuplicates(context, spool, reading.repeated);
+    renames = await decideNames(context, spool, {
+      onConflict: scope.onConflict,
+      usernameToPrune: async (...user) =>
+        isPruning ? await usernameToPrune(context, reading, ...user) : undefined,
+    });
+  }
+  if (isPruning && !signal.aborted) {
+    progress.next();
+    pruning = await planPrune(context, reading, extras, pruneAtMost);
+  }
+  return {
     reading,
     /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
     spool,
@@ -100,26 +116,24 @@ export async function assessSource(
     /** What a prune is to remove. */
     pruning,
     isSettled,
-  });
-  if (signal.aborted) return assessment([]);
-  if (load !== undefined) progress.next();
-  await load?.index(reading.repeated, spool);
-  await decideDuplicates(context, spool, reading.repeated);
-  const renames = await decideNames(context, spool, {
-    onConflict: scope.onConflict,
-    usernameToPrune: async (organizationId, userId) => {
-      const isPruned = isPruning && issues.count('invalid', 'profiles') === 0;
-      if (!isPruned || reading.seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
-      const organization = await context.organizations.find(organizationId);
-      const username = await context.store.hget(profileKey(organization.base, userId), 'u');
-      const user = { entity: 'profiles', organization, keys: [userId] } as const;
-      const [isRemovable] = await removeRecords(dryRun(context), user);
-      return isRemovable === true ? (username ?? undefined) : undefined;
-    },
-  });
-  if (!isPruning || signal.aborted) return assessment(renames);
-  progress.next();
-  return assessment(renames, await planPrune(context, reading, extras, pruneAtMost));
+  };
+}
+
+/** The username of a user in Redis whom a prune will remove; undefined for any other user. */
+async function usernameToPrune(
+  context: MigrationContext,
+  { seen }: Reading,
+  organizationId: string,
+  userId: string,
+): Promise<string | undefined> {
+  const { store, organizations, issues } = context;
+  if (issues.count('invalid', 'profiles') > 0) return undefined;
+  if (seen.has(namespaceOf('profiles', organizationId), userId)) return undefined;
+  const organization = await organizations.find(organizationId);
+  const username = await store.hget(profileKey(organization.base, userId), 'u');
+  const user = { entity: 'profiles', organization, keys: [userId] } as const;
+  const [isRemovable] = await removeRecords(dryRun(context), user);
+  return isRemovable === true ? (username ?? undefined) : undefined;
 }
 
 /** An organization as it can be written: one that is in Redis keeps its comparison of names, which is reported. */
