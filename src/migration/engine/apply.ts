@@ -13,7 +13,6 @@ import { inBatches } from '../../lib/collections/batches.ts';
 import { assessSource, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
-import { FinalError } from '../errors.ts';
 import { problems } from './issues.ts';
 import { createLoad, type Load } from './load/load.ts';
 import { rollBack, takeOver } from './load/unfinished.ts';
@@ -68,11 +67,6 @@ async function applyLocked(
 ) {
   const { run, source } = chosen;
   const { signal, issues, progress, lock } = context;
-  if (last === undefined && choice.isNextRound === true) {
-    throw new FinalError(
-      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
-    );
-  }
   const { round, isResumed } = nextRound(chosen, choice, last);
   const isFull = round.since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);

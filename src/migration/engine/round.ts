@@ -3,7 +3,7 @@ import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
 import type { Entity } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
-import { MigrationError, UsageError } from '../errors.ts';
+import { FinalError, MigrationError, UsageError } from '../errors.ts';
 import type { PruneChoice } from './read/assess.ts';
 
 /** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
@@ -26,6 +26,11 @@ export function nextRound(
   { fresh = false, prune: isPruning = false, fullEvery, isNextRound = false, afterwards }: RoundChoice,
   before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean } {
+  if (isNextRound && before === undefined) {
+    throw new FinalError(
+      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
+    );
+  }
   const last = fresh ? undefined : before;
   if (last !== undefined && last.fingerprint !== fingerprint) {
     throw new UsageError(
@@ -33,7 +38,7 @@ export function nextRound(
     );
   }
   const isSame = last?.selection === selection;
-  if (isNextRound && !isSame) requireEntities(source.name, scope.entities, last?.selection);
+  if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
   const isDue =
     fullEvery === undefined
       ? isPruning || afterwards !== undefined
@@ -71,7 +76,7 @@ export function nextRound(
 }
 
 /** An entity that vanishes while its source is followed is no longer kept up to date, which must not look like it. */
-function requireEntities(source: string, entities: readonly Entity[], before = '[[]]'): void {
+function requireEntities(source: string, entities: readonly Entity[], before: string): void {
   const [known] = JSON.parse(before) as [Entity[]];
   const missing = known.find((entity) => !entities.includes(entity));
   if (missing !== undefined) throw new MigrationError(`${source} no longer has ${missing}: put them back`);
