@@ -42,7 +42,7 @@ export type RecordNames = Partial<Record<(typeof identifying)[number], string>>;
 export function namesIn(raw: Fields): RecordNames {
   const names: RecordNames = {};
   for (const field of identifying) {
-    const name = Object.hasOwn(raw, field) ? id(raw[field]) : undefined;
+    const name = id(raw[field]);
     if (typeof name === 'string') names[field] = name;
   }
   return names;

@@ -45,7 +45,7 @@ export async function whileLocked<Result>(
   const { store, prefix, epoch } = context;
   const key = lockKey(prefix, run);
   const own = JSON.stringify({ id: randomUUID(), ...thisProcess() });
-  const token = await takeLock({ store, prefix }, run, own);
+  const token = await takeLock(context, run, own);
   const lost = new AbortController();
   const stopRenewing = repeat(async () => {
     try {
