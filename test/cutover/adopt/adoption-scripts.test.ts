@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../../src/domain/settings.ts';
 import { drawAdoption, settleChange } from '../../../src/cutover/adopt/adoption.ts';
 import { storeTime } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
@@ -11,15 +10,13 @@ import {
   lostNamesKey,
   namesBucketKey,
   objectsKey,
-  organizationBase,
   profileKey,
   settingsKey,
   stageKey,
   unreferencedPicturesKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const storeAdopted = script<(string | number)[], string>('cutover/adopt/profile');
@@ -32,10 +29,8 @@ const store = await useTestStore();
 let base: string;
 let names: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
+  ({ base } = await newOrganization(store));
   names = namesBucketKey(base, '0', '0');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
 });
 
 const stored = async (user: string) => await store.hgetall(profileKey(base, user));

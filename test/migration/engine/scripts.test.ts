@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
   dry,
   migratePicture,
@@ -17,7 +16,6 @@ import {
   lostNamesKey,
   namesBucketKey,
   objectsKey,
-  organizationBase,
   pendingRenamesKey,
   profileKey,
   settingsKey,
@@ -25,8 +23,7 @@ import {
   stageOwnerKey,
   unreferencedPicturesKey,
 } from '../../../src/redis/keys.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 /** The current authority: what was written here under a lower epoch does not count. */
@@ -38,10 +35,8 @@ const store = await useTestStore();
 let base: string;
 let names: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
+  ({ base } = await newOrganization(store));
   names = namesBucketKey(base, '0', '0');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
   await store.hset(`${base}claims`, 'r', claim);
 });
 
