@@ -174,6 +174,10 @@ const remedies: [RegExp, remedy: string][] = [
   [/max number of clients/, 'raise its maxclients, or end other clients'],
   [/cluster support disabled/, 'it is not a node of a cluster: write redis:// or rediss://'],
   [/unknown command 'sentinel'/, 'it is not a sentinel: write redis:// or rediss://'],
+  [
+    /^rediss.*ECONNRESET/,
+    'start it, set REDIS_CERT_FILE to a certificate that the server accepts, or write redis:// if it does not speak TLS',
+  ],
   [/ECONNRESET/, 'start it, or write rediss:// if it speaks TLS'],
   [/^rediss.*ETIMEDOUT/, 'start it, correct REDIS_URL, or write redis:// if it does not speak TLS'],
   [/No such master/, "end REDIS_URL with the master's name, as its sentinels know it"],
