@@ -24,19 +24,21 @@ take_lock() {
 exec 9>>"$folder/lock"
 take_lock || exit 75
 echo "$PPID" >"$folder/lock"
+# For the watcher below, which must not fail because the folder is removed meanwhile.
+exec 8>>"$folder/lock"
 
 "$redis" --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$folder" --daemonize no \
   --appendonly yes --appendfsync always --save '' --maxmemory-policy noeviction --hash-max-listpack-value 256 \
-  </dev/null >&2 &
+  </dev/null >&2 8>&- &
 server=$!
 # The server has inherited the lock; from now on it is held exactly as long as the server lives.
-exec 9>&-
+exec 9>&8 8>&-
 echo started
 
 # A background job's standard input is /dev/null unless it is handed over.
 exec 3<&0
 (
-  exec >/dev/null 9>>"$folder/lock"
+  exec >/dev/null
   while read -r _; do :; done
   # Signals are sent only while the lock is held: afterwards the PID may belong to another process.
   take_lock && exit
@@ -50,7 +52,7 @@ exec 3<&0
   kill -KILL "$server"
 ) <&3 &
 watcher=$!
-exec 3<&- </dev/null
+exec 3<&- 9>&- </dev/null
 
 wait "$server"
 status=$?
