@@ -1,15 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { defaultSettings } from '../../../src/domain/settings.ts';
-import {
-  denylistKey,
-  objectsKey,
-  organizationBase,
-  profileKey,
-  settingsKey,
-} from '../../../src/redis/keys.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { denylistKey, objectsKey, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import { dry, migrateProfiles, migratePrune, migrateRecords } from '../../../src/migration/engine/scripts.ts';
+import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 /** When the profile was adopted, and the denylist. */
@@ -20,9 +12,7 @@ const claim = 'r\n0\n1';
 const store = await useTestStore();
 let base: string;
 beforeEach(async () => {
-  const prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
-  await saveSettings(store, prefix, 'acme', defaultSettings);
+  ({ base } = await newOrganization(store));
   await store.hset(profileKey(base, 'ada'), { pu: 'https://x/adopted.png', t: '', as: 7, at: adoptedAt });
   await store.hset(`${base}claims`, 'r', claim);
   await store.hset(`${base}cutover:adoptions`, 'denylist-at', adoptedAt);
