@@ -112,18 +112,17 @@ async function claimsOf({ workspace, organizations }: Context, spool: Spool) {
 
 /** Who gets a username, if anybody does, who has it in Redis, and who gives it up. */
 async function award(group: readonly Claim[], wanting: readonly Claim[], { usernameToPrune }: NamesChoice) {
-  const holder = wanting.find((claim) => claim.holder !== undefined)?.holder;
+  const held = wanting.find((claim) => claim.holder !== undefined);
+  const holder = held?.holder;
   const staying = wanting.find(({ userId }) => userId === holder);
-  const [first] = wanting;
   let leaving: Party | undefined = group.find(({ kind }) => kind === 'leaves');
-  if (first !== undefined && holder !== undefined && staying === undefined && leaving?.userId !== holder) {
-    const { organizationId } = first;
-    const previous = await usernameToPrune(organizationId, holder);
-    leaving =
-      previous === undefined ? undefined : { organizationId, userId: holder, username: undefined, previous };
+  if (held?.holder !== undefined && staying === undefined && leaving?.userId !== holder) {
+    const { organizationId, holder: userId } = held;
+    const previous = await usernameToPrune(organizationId, userId);
+    leaving = previous === undefined ? undefined : { organizationId, userId, username: undefined, previous };
   }
   const isFree = holder === undefined || leaving?.userId === holder;
-  return { holder, leaving, winner: staying ?? (isFree ? first : undefined) };
+  return { holder, leaving, winner: staying ?? (isFree ? wanting[0] : undefined) };
 }
 
 /** Whether the entry would change what Redis has. */

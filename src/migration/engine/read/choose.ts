@@ -84,12 +84,12 @@ async function open(
   signal: AbortSignal | undefined,
 ): Promise<{ source: Source; mappingText: string }> {
   try {
+    if (mapping === undefined)
+      return { source: await openSource(source, undefined, env, signal), mappingText: '' };
     // Loaded only if needed: loading the YAML parser takes longer than reading a small source.
-    const read =
-      mapping === undefined
-        ? undefined
-        : await (await import('../../sources/mapping.ts')).readMapping(mapping);
-    return { source: await openSource(source, read?.mapping, env, signal), mappingText: read?.text ?? '' };
+    const { readMapping } = await import('../../sources/mapping.ts');
+    const read = await readMapping(mapping);
+    return { source: await openSource(source, read.mapping, env, signal), mappingText: read.text };
   } catch (error) {
     const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailable);
     throw isMistake ? new UsageError(error.message) : error;

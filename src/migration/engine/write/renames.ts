@@ -33,7 +33,7 @@ export async function makeRenames(context: MigrationContext, renames: readonly R
   return left;
 }
 
-/** Makes all renames that are on record in these organizations; how many are pending still, because the signal came. */
+/** Makes the renames on record in these organizations; how many it made, and how many the signal has left pending. */
 export async function completeRenames(
   context: MigrationContext,
   organizationIds: readonly string[],
