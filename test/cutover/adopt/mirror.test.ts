@@ -360,8 +360,8 @@ describe('a change whose response is lost', () => {
   afterAll(() => closeRedis(store));
   let other: LegacyBridge;
   beforeEach(async () => {
-    // How long its outcome is unknown depends on it.
-    other = await startLegacyBridge({ legacyTimeout: 1000 }, {}, 'mirror');
+    // Its outcome is unknown for twice as long, which is well below how long a bridge that stops waits for it.
+    other = await startLegacyBridge({ legacyTimeout: 600 }, {}, 'mirror');
     const apiKey = await other.player('ada');
     other.legacy.behaviour.reset = 'after';
     const body = JSON.stringify({ username: 'Ada' });
