@@ -14,6 +14,7 @@ import { cutoverKey, gapsKey, organizationBase } from '../src/redis/keys.ts';
 import { startLegacy } from './legacy/legacy.ts';
 import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
+import { programOf } from './support/run/program.ts';
 import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
 import { openTestStore } from './support/store.ts';
 import { until } from './support/until.ts';
@@ -35,7 +36,7 @@ interface Running {
 }
 
 function spawnMain(env: NodeJS.ProcessEnv): ChildProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+  const child = spawn(process.execPath, programOf('src/main'), {
     env: { PATH: process.env['PATH'], PORT: '0', ADMIN_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

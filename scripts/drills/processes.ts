@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { programOf } from '../../test/support/run/program.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../../test/support/redis.ts';
 
 /** A server that can be killed as by a power cut, paused, and started again at the same address with its data. */
@@ -48,12 +48,10 @@ export async function startDurableRedis(): Promise<Server> {
   };
 }
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-
-/** A bridge on its own port, from source or by these arguments of `node`. */
+/** A bridge on its own port; `program` is what Node.js is started with. */
 export async function startBridgeProcess(
   environment: Record<string, string>,
-  program: readonly string[] = ['--import', 'tsx', main],
+  program: readonly string[] = programOf('src/main'),
 ): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'drill-bridge-'));
   const port = String(await unusedPort());

@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
+import { programOf } from '../support/run/program.ts';
+
+const program = programOf('scripts/profile-bridge');
 
 interface Result {
   code: number;
@@ -16,7 +19,7 @@ async function profileBridge(...args: string[]): Promise<Result> {
   return await new Promise((resolve) => {
     execFile(
       process.execPath,
-      ['--import', 'tsx', 'scripts/profile-bridge.ts', ...args],
+      [...program, ...args],
       { env: { PATH: process.env['PATH'] } },
       (error, out, err) => resolve({ code: Number(error?.code ?? 0), out, err }),
     );
@@ -52,10 +55,8 @@ describe('profile-bridge', () => {
       "setInterval(() => process.listenerCount('SIGTERM') > 0 && process.kill(process.pid, 'SIGTERM')).unref()";
     const child = spawn(process.execPath, [
       '--import',
-      'tsx',
-      '--import',
       `data:text/javascript,${stopAtOnce}`,
-      'scripts/profile-bridge.ts',
+      ...program,
       'serve',
     ]);
     let log = '';
@@ -65,7 +66,7 @@ describe('profile-bridge', () => {
   });
 
   test.each(['serve', 'admin', 'migrate'])('%s --help ends quietly if nobody reads it', async (tool) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', 'scripts/profile-bridge.ts', tool, '--help']);
+    const child = spawn(process.execPath, [...program, tool, '--help']);
     child.stdout.destroy();
     let err = '';
     child.stderr.on('data', (chunk) => (err += String(chunk)));
@@ -97,7 +98,7 @@ describe('profile-bridge', () => {
       const silent = createServer().listen(0, '127.0.0.1');
       await once(silent, 'listening');
       const { port } = silent.address() as AddressInfo;
-      const args = ['--import', 'tsx', 'scripts/profile-bridge.ts', ...command.split(' ')];
+      const args = [...program, ...command.split(' ')];
       const env = { PATH: process.env['PATH'], REDIS_URL: `redis://127.0.0.1:${port}` };
       const child = spawn(process.execPath, args, { env });
       let err = '';

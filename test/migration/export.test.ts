@@ -17,6 +17,7 @@ import fc from 'fast-check';
 import type { RedisKey } from 'ioredis';
 import { exportRecords } from '../../src/migration/engine/export/export.ts';
 import { startBridge } from '../support/bridge.ts';
+import { programOf } from '../support/run/program.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from './small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
@@ -315,7 +316,7 @@ describe('an export', () => {
   testWithMounts('to a disk that is full says so in one line, and leaves nothing', async () => {
     const tool = await withProfiles(5000);
     const disk = newFolder();
-    const call = `${process.execPath} --import tsx scripts/migrate.ts export --to ${disk}/out; ls -A ${disk}/out >&2`;
+    const call = `${process.execPath} ${programOf('scripts/migrate').join(' ')} export --to ${disk}/out; ls -A ${disk}/out >&2`;
     const { stderr } = inSmallDisk(disk, call, { ...process.env, NODE_OPTIONS: '', ...tool.env });
     expect(stderr).toMatch(
       /^error: \S+profiles\.ndjson cannot be written \(ENOSPC, no space is left\): free some space, or give --to another disk.*\n$/,

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runMigrate } from '../../src/cli/migrate/run.ts';
+import { programOf } from '../support/run/program.ts';
 import { freshPrefix, testRedisUrl } from '../support/redis.ts';
 
 /** What one call of the tool came to. */
@@ -30,8 +31,6 @@ export interface Tool {
   /** All that Redis holds, by file name. */
   contents: () => Promise<Record<string, string>>;
 }
-
-const script = new URL('../../scripts/migrate.ts', import.meta.url).pathname;
 
 export function createTool(redisUrl = testRedisUrl(), prefix = freshPrefix()): Tool {
   const env = {
@@ -78,7 +77,7 @@ export function createTool(redisUrl = testRedisUrl(), prefix = freshPrefix()): T
       return { ...call, question };
     },
     start: (...args) =>
-      spawn(process.execPath, ['--import', 'tsx', script, ...args, '--json'], {
+      spawn(process.execPath, [...programOf('scripts/migrate'), ...args, '--json'], {
         env: { ...process.env, NODE_OPTIONS: '', ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
       }),

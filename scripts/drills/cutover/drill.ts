@@ -1,5 +1,5 @@
-import { fileURLToPath } from 'node:url';
 import { authorityOf } from '../../../src/cutover/modes.ts';
+import { programOf } from '../../../test/support/run/program.ts';
 import { startCommandProxy } from '../tools/proxy.ts';
 import { createNames, startTraffic, type Call } from './clients.ts';
 import { doubleAuthority, failedCalls, lostChanges } from './judge.ts';
@@ -10,8 +10,6 @@ import { startTool, type ToolProcess } from '../tool-process.ts';
 import { createStepper, steps, type Step } from './steps.ts';
 import { stops, type Stop } from './stops.ts';
 import { isForced, nameOf, switches, type Switch } from './switches.ts';
-
-const adminTool = ['--import', 'tsx', fileURLToPath(new URL('../../admin.ts', import.meta.url))];
 
 export interface CutoverDrillOptions {
   /** Only switches, as `mirror -> native`, steps and stops whose names match. */
@@ -105,7 +103,7 @@ async function drillPoint(
   const violations: string[] = [];
   let said = '';
   try {
-    tool = startTool(adminTool, ['cutover', 'set', one.to, ...one.options], {
+    tool = startTool(programOf('scripts/admin'), ['cutover', 'set', one.to, ...one.options], {
       ALLOW_EVICTION: '1',
       ...env,
       REDIS_URL: proxy.url,

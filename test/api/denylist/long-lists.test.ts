@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient, type Client } from '../../support/client.ts';
+import { programOf } from '../../support/run/program.ts';
 import { until } from '../../support/until.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
@@ -239,7 +240,7 @@ test('a list may be as large as MAX_LIST_BYTES, and not a byte larger', async ()
 /** A bridge on the same store, in a process that can be killed. */
 async function spawnBridge(): Promise<{ url: string; kill: () => Promise<void> }> {
   const { redisUrl, keyPrefix, dataDir } = bridge.config;
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+  const child = spawn(process.execPath, programOf('src/main'), {
     env: {
       PATH: process.env['PATH'],
       PORT: '0',

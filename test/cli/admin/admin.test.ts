@@ -10,6 +10,7 @@ import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
+import { programOf } from '../../support/run/program.ts';
 import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -456,7 +457,7 @@ describe('admin as a process', () => {
   });
 
   const start = (...args: string[]) =>
-    spawn(process.execPath, ['--import', 'tsx', 'scripts/admin.ts', ...args], {
+    spawn(process.execPath, [...programOf('scripts/admin'), ...args], {
       cwd: root,
       env: { ...process.env, ...env, NODE_OPTIONS: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
