@@ -12,12 +12,14 @@ export interface InstancesOptions {
   count: number;
   /** The time between a restart and the next kill, in ms: least and greatest. */
   pause: readonly [number, number];
+  /** How often they are killed at most, all in all. */
+  mostKills: number;
   /** Called with one line for each kill and restart. */
   say: (line: string) => void;
 }
 
 export async function startInstances(options: InstancesOptions) {
-  const { environment, program, count, pause, say } = options;
+  const { environment, program, count, pause, mostKills, say } = options;
   const servers = await Promise.all(
     Array.from({ length: count }, () => startBridgeProcess(environment, program)),
   );
@@ -33,7 +35,7 @@ export async function startInstances(options: InstancesOptions) {
   let killedAt = -Infinity;
 
   async function killUntilStopped(random: Random, onKill: (instance: number) => void): Promise<void> {
-    for (;;) {
+    for (let kills = 0; kills < mostKills; kills++) {
       await sleep(random.between(...pause), undefined, { signal: stopping.signal });
       const instance = random.pick(all);
       instance.isUp = false;

@@ -28,7 +28,15 @@ usage.`,
   )
   .action(async (options: Pick<Plan, 'users' | 'rate' | 'seconds' | 'seed'>) => {
     const report = (at: number, line: string): void => void process.stdout.write(`${eventLine(at, line)}\n`);
-    const rehearsed = await rehearse({ ...options, program, pause: [3, 30], kills: 2, say: report });
+    const rehearsed = await rehearse({
+      ...options,
+      program,
+      legacyTimeout: 4,
+      pause: [3, 30],
+      kills: 2,
+      mostKills: Infinity,
+      say: report,
+    });
     process.stdout.write(`\n${describeRehearsal(rehearsed)}\n`);
     if (rehearsed.violations.length > 0) process.exitCode = 1;
   });

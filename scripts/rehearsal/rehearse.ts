@@ -28,8 +28,12 @@ export interface Plan {
   seconds: number;
   /** Least and greatest number of seconds between a restart and the next kill. */
   pause: readonly [number, number];
+  /** LEGACY_TIMEOUT, in seconds. What a killed bridge has forwarded can take effect for three times as long. */
+  legacyTimeout: number;
   /** How often each bridge is killed in each mode at least. */
   kills: number;
+  /** How often bridges are killed at most, all in all. */
+  mostKills: number;
   seed: number;
   /** Called with each event and the seconds since the start. */
   say: (seconds: number, line: string) => void;
@@ -52,14 +56,13 @@ const keyPrefix = 'pb:';
 /** Violations in the timeline; the report counts all. */
 const mostShown = 20;
 const publicUrl = 'https://bridge.example.com';
-/** In seconds. What a killed bridge has forwarded can take effect for three times as long. */
-const legacyTimeout = 4;
 
 /**
  * Takes over from a stand-in for the legacy service with two bridges that are killed at random moments, step by step as
  * an operator would, while clients keep calling; and checks that no client notices.
  */
 export async function rehearse(plan: Plan): Promise<Rehearsed> {
+  const { legacyTimeout } = plan;
   const startedAt = performance.now();
   const say = (line: string): void => plan.say((performance.now() - startedAt) / 1000, line);
   const violations: string[] = [];
@@ -106,6 +109,7 @@ export async function rehearse(plan: Plan): Promise<Rehearsed> {
       program: [...plan.program, 'serve'],
       count: 2,
       pause: [1000 * plan.pause[0], 1000 * plan.pause[1]],
+      mostKills: plan.mostKills,
       say,
     });
     releasers.onClose('bridges', instances.close);

@@ -1,16 +1,21 @@
 import { expect, test } from '@jest/globals';
 import { rehearse } from '../../../scripts/rehearsal/rehearse.ts';
 import { describeRehearsal } from '../../../scripts/rehearsal/report.ts';
+import { programOf } from '../../support/run/program.ts';
 
 test('a whole cut-over while bridges are killed loses nothing, and no client notices', async () => {
   const events: string[] = [];
   const rehearsed = await rehearse({
-    program: ['--import', 'tsx', 'scripts/profile-bridge.ts'],
+    program: programOf('scripts/profile-bridge'),
     users: 200,
     rate: 60,
     seconds: 2,
-    pause: [20, 30],
+    // Longer than a slow machine may hold up one of the processes.
+    legacyTimeout: 10,
+    pause: [3, 10],
     kills: 0,
+    // A take-over has to wait until nothing can take effect any more that a killed bridge has forwarded.
+    mostKills: 3,
     seed: 1,
     say: (_, line) => void events.push(line),
   });
