@@ -19,6 +19,7 @@ export function configureErrorsAndHelp(
 ): void {
   for (const command of commandsOf(program)) {
     if (command.commands.length > 0) addHelpCommand(command);
+    requireLate(command);
   }
   for (const command of commandsOf(program)) {
     command
@@ -52,10 +53,25 @@ function addHelpCommand(group: Command): void {
     });
 }
 
+const required = new WeakSet<Option>();
+
+/** Commander looks for required options before unknown ones: to `--sorce` it would say that --source is missing. */
+function requireLate(command: Command): void {
+  const options = command.options.filter(({ mandatory }) => mandatory);
+  for (const option of options) {
+    required.add(option);
+    option.mandatory = false;
+  }
+  command.hook('preAction', () => {
+    const missing = options.find((option) => command.getOptionValue(option.attributeName()) === undefined);
+    if (missing !== undefined) command.error(`error: required option '${missing.flags}' not specified`);
+  });
+}
+
 const standardHelp = new Help();
 
 function optionDescription(option: Option): string {
-  return `${standardHelp.optionDescription(option)}${option.mandatory ? ' (required)' : ''}`;
+  return `${standardHelp.optionDescription(option)}${required.has(option) ? ' (required)' : ''}`;
 }
 
 function commandsOf(command: Command): Command[] {
