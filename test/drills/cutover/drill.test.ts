@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { drillCutover, type CutoverDrillOptions } from '../../../scripts/drills/cutover/drill.ts';
 import { describeCutoverResults, type CutoverResult } from '../../../scripts/drills/cutover/results.ts';
-import { undisturbed } from './undisturbed.ts';
+import { undisturbed } from '../../support/run/undisturbed.ts';
 
 /** Three times at most, until it has this many results: on a slow machine a switch may be withdrawn before its step. */
 async function drill(

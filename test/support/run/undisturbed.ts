@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 /** How long the machine may hold this process up until promises of time mean nothing, in ms. */
-const tolerable = 1000;
+const tolerable = 500;
 
 /** Runs it again, twice at most, if it fails while the machine holds this process up, and so the others, for long. */
 export async function undisturbed<Result>(
