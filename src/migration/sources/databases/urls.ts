@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readSecretFile } from '../../../lib/files/secret-files.ts';
 import type { Dialect } from './statement.ts';
 import { SourceError } from '../source.ts';
 
@@ -105,12 +105,10 @@ function passwordFrom(env: NodeJS.ProcessEnv, dialect: Dialect): string | undefi
   if (password) {
     throw new SourceError('SOURCE_PASSWORD and SOURCE_PASSWORD_FILE are both set: set only one of them');
   }
-  try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'error';
-    throw new SourceError(`cannot read the password in ${file} (${code}): check SOURCE_PASSWORD_FILE`);
-  }
+  const mistakes: string[] = [];
+  const read = readSecretFile('SOURCE_PASSWORD_FILE', file, mistakes);
+  if (mistakes.length > 0) throw new SourceError(mistakes.join('\n'));
+  return read;
 }
 
 /** The URL, if it is valid and so is what is encoded in it. */

@@ -89,7 +89,8 @@ describe('a source URL', () => {
       expect(parsed.shown).not.toMatch(/s3cret/);
       return decodeURIComponent(parsed.url.password);
     };
-    const file = join(mkdtempSync(join(tmpdir(), 'password-')), 'password');
+    const folder = mkdtempSync(join(tmpdir(), 'password-'));
+    const file = join(folder, 'password');
     writeFileSync(file, 's3cret/@%\n');
     const [postgres, mysql] = ['postgres://reader@db/game', 'mysql://reader@db/game'];
     expect(password(postgres, { SOURCE_PASSWORD: 's3cret%2F' })).toBe('s3cret%2F');
@@ -98,8 +99,11 @@ describe('a source URL', () => {
     expect(password(mysql, { PGPASSWORD: 'other', MYSQL_PWD: 's3cret' })).toBe('s3cret');
     expect(password('mysql://reader:s3cret@db/game', { SOURCE_PASSWORD: 'other' })).toBe('s3cret');
     expect(await messageOf(() => parseDatabaseUrl(mysql, { SOURCE_PASSWORD_FILE: '/nowhere' }))).toBe(
-      'SourceError: cannot read the password in /nowhere (ENOENT): check SOURCE_PASSWORD_FILE',
+      'SourceError: SOURCE_PASSWORD_FILE: /nowhere cannot be read (ENOENT); check the path and its permissions',
     );
+    writeFileSync(join(folder, 'empty'), '\n');
+    const empty = { SOURCE_PASSWORD_FILE: join(folder, 'empty') };
+    expect(await messageOf(() => parseDatabaseUrl(mysql, empty))).toMatch(/empty is empty$/);
     const both = { SOURCE_PASSWORD: 's3cret', SOURCE_PASSWORD_FILE: file };
     expect(await messageOf(() => parseDatabaseUrl(mysql, both))).toBe(
       'SourceError: SOURCE_PASSWORD and SOURCE_PASSWORD_FILE are both set: set only one of them',
