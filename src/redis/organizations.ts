@@ -1,4 +1,5 @@
 import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
+import { yieldingChunks } from '../lib/time-slices.ts';
 import {
   apiKeyIdsKey,
   denylistKey,
@@ -81,6 +82,11 @@ export async function findSettings(
 /** The ids of all organizations, in code-unit order. */
 export async function listOrganizations(store: RedisClient, prefix: string): Promise<string[]> {
   return (await store.smembers(organizationsKey(prefix))).sort();
+}
+
+/** The ids of all organizations, at most 100 at a time: what is asked of each of them can be asked at once. */
+export async function* organizationsInBatches(store: RedisClient, prefix: string): AsyncGenerator<string[]> {
+  yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), 100);
 }
 
 /** How much an organization holds, as far as Redis can count it at once. */

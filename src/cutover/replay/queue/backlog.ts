@@ -1,26 +1,13 @@
-import { yieldingChunks } from '../../../lib/time-slices.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 import { gathererOf } from '../../../redis/connection/script-loader.ts';
-import {
-  organizationBase,
-  organizationsKey,
-  replayAsideKey,
-  replayKey,
-  replayPauseKey,
-} from '../../../redis/keys.ts';
+import { organizationBase, replayAsideKey, replayKey, replayPauseKey } from '../../../redis/keys.ts';
+import { organizationsInBatches } from '../../../redis/organizations.ts';
 import { timeOf } from './changes.ts';
-
-const organizationsAtOnce = 100;
-
-/** The ids of all organizations, some at a time. */
-export async function* allOrganizations(store: RedisClient, prefix: string): AsyncGenerator<string[]> {
-  yield* yieldingChunks(await store.smembers(organizationsKey(prefix)), organizationsAtOnce);
-}
 
 /** What waits in all organizations, as of now. Asks each of them. */
 export async function readBacklog(store: RedisClient, prefix: string) {
   const organizations: Awaited<ReturnType<typeof backlogOf>>[] = [];
-  for await (const ids of allOrganizations(store, prefix)) {
+  for await (const ids of organizationsInBatches(store, prefix)) {
     const some = await Promise.all(ids.map((id) => backlogOf(store, prefix, id)));
     organizations.push(...some.filter(({ entries, setAside }) => entries + setAside > 0));
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 import { gathererOf, script } from '../../../redis/connection/script-loader.ts';
 import { organizationBase, replayKey, replayNewsKey } from '../../../redis/keys.ts';
-import { allOrganizations } from './backlog.ts';
+import { organizationsInBatches } from '../../../redis/organizations.ts';
 
 const addToList = script<[organizationId: string, token: string], null>('cutover/replay/announce');
 
@@ -40,7 +40,7 @@ export function createReplayList(store: RedisClient, prefix: string) {
     },
     /** Announces what waits again, which the list may lack. Asks every organization. */
     restoreList: async (): Promise<void> => {
-      for await (const ids of allOrganizations(store, prefix)) {
+      for await (const ids of organizationsInBatches(store, prefix)) {
         gather();
         const waiting = await Promise.all(ids.map(hasChanges));
         await Promise.all(ids.filter((_, at) => waiting[at]).map(announce));

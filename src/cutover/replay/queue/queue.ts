@@ -7,7 +7,8 @@ import {
   replayListKey,
   replaySendersKey,
 } from '../../../redis/keys.ts';
-import { allOrganizations, readBacklog } from './backlog.ts';
+import { organizationsInBatches } from '../../../redis/organizations.ts';
+import { readBacklog } from './backlog.ts';
 import {
   byId,
   callerFields,
@@ -143,7 +144,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
      */
     discard: async (epoch: number): Promise<Record<AcceptedChange['kind'], number>> => {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
-      for await (const ids of allOrganizations(store, prefix)) {
+      for await (const ids of organizationsInBatches(store, prefix)) {
         const discardIn = async (id: string): Promise<void> => {
           for (;;) {
             const kinds = await discardEntries(store, baseOf(id), discardedAtOnce, epoch);
