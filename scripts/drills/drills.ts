@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { counted, number } from '../../src/lib/numbers.ts';
+import { counted, formatNumber } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
 import { wholeNumber } from '../../src/cli/command-line.ts';
 import { notesAndExamples, print, runTool, say } from '../program.ts';
@@ -127,10 +127,10 @@ ${exitCodes}`,
     const { attacks, answers, repeated, memory, violations } = await drillFuzz({ ...options, say });
     const rows = [...answers]
       .sort(([one], [other]) => one - other)
-      .map(([status, count]) => [String(status), number(count)]);
+      .map(([status, count]) => [String(status), formatNumber(count)]);
     const figures = [
       table(['status', 'answers'], rows, ['answers']),
-      `${number(attacks)} attacks (${number(repeated)} repeated after a 503); memory ${memory.before} MiB, then ${memory.after} MiB; ${counted(violations.length, 'violation')}`,
+      `${formatNumber(attacks)} attacks (${formatNumber(repeated)} repeated after a 503); memory ${memory.before} MiB, then ${memory.after} MiB; ${counted(violations.length, 'violation')}`,
     ];
     finish(figures.join('\n\n'), violations.length > 0);
   });

@@ -1,4 +1,4 @@
-import { counted, number } from '../../src/lib/numbers.ts';
+import { counted, formatNumber } from '../../src/lib/numbers.ts';
 import { table } from '../../src/lib/system/terminal.ts';
 import type { Phase } from './phases.ts';
 import type { Rehearsed } from './rehearse.ts';
@@ -29,10 +29,10 @@ export function describeRehearsal({ phases, violations }: Rehearsed): string {
     phase.name,
     phase.seconds.toFixed(0),
     phase.kills.join(' + '),
-    number(phase.reads),
-    number(phase.changes),
-    number(phase.refused),
-    number(phase.cutOff),
+    formatNumber(phase.reads),
+    formatNumber(phase.changes),
+    formatNumber(phase.refused),
+    formatNumber(phase.cutOff),
     milliseconds(phase.readTimes, 0.5),
     milliseconds(phase.readTimes, 0.99),
     milliseconds(phase.changeTimes, 0.5),

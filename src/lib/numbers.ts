@@ -1,13 +1,13 @@
 const grouped = new Intl.NumberFormat('en');
 
 /** A number with separators: 12,345. */
-export function number(value: number): string {
+export function formatNumber(value: number): string {
   return grouped.format(value);
 }
 
 /** A count with its noun: 1 record, 12,345 records. */
 export function counted(count: number, noun: string): string {
-  return `${number(count)} ${noun}${count === 1 ? '' : 's'}`;
+  return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** The sum of a map's values. */

@@ -1,5 +1,5 @@
 import { groupBy } from '../../../src/lib/collections/group-by.ts';
-import { number } from '../../../src/lib/numbers.ts';
+import { formatNumber } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import type { Step } from './steps.ts';
 
@@ -43,12 +43,12 @@ export function describeCutoverResults(results: readonly CutoverResult[]): strin
   ];
   const groups = groupBy(results, ({ name, step, stopped }) => `${name}\n${step}\n${stopped}`);
   const sum = (group: readonly CutoverResult[], of: (one: CutoverResult) => number): string =>
-    number(group.reduce((total, one) => total + of(one), 0));
+    formatNumber(group.reduce((total, one) => total + of(one), 0));
   const slowest = (group: readonly CutoverResult[], of: (one: CutoverResult) => number): string =>
     `${(Math.max(...group.map(of)) / 1000).toFixed(1)} s`;
   const rows = [...groups].map(([key, group]) => [
     ...key.split('\n'),
-    number(group.length),
+    formatNumber(group.length),
     sum(group, ({ isSwitched }) => Number(isSwitched)),
     sum(group, ({ calls }) => calls),
     sum(group, ({ unavailable }) => unavailable),

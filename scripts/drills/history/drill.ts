@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { number } from '../../../src/lib/numbers.ts';
+import { formatNumber } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { openDeployment, type Deployment, type DeploymentOptions } from './deployment.ts';
 import type { Fault } from './fault.ts';
@@ -42,7 +42,7 @@ export async function drillHistories(
         const found = await attemptRound(fault, roundSeed);
         add(result, found);
         say(
-          `${fault.name}: round ${round + 1} of ${share} (--seed ${roundSeed}), ${number(found.operations)} operations`,
+          `${fault.name}: round ${round + 1} of ${share} (--seed ${roundSeed}), ${formatNumber(found.operations)} operations`,
         );
         for (const [at, violation] of found.violations.entries()) {
           say(await describeViolation(`drill-${roundSeed}-${at}.json`, violation));
@@ -99,9 +99,9 @@ export function describeResults(results: readonly FaultResult[]): string {
     ['fault', ...headings],
     results.map((result) => [
       result.fault.name,
-      number(result.rounds),
-      ...figures.map((figure) => number(result[figure])),
-      number(result.violations.length),
+      formatNumber(result.rounds),
+      ...figures.map((figure) => formatNumber(result[figure])),
+      formatNumber(result.violations.length),
     ]),
     headings,
   );

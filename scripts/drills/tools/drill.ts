@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { forEachConcurrently } from '../../../src/lib/collections/for-each-concurrently.ts';
-import { counted, number } from '../../../src/lib/numbers.ts';
+import { counted, formatNumber } from '../../../src/lib/numbers.ts';
 import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
@@ -241,7 +241,7 @@ export function describeToolResults(results: readonly ToolResult[]): string {
   const rows = results.map(({ tool, fault, commands, injected, violations }) => [
     tool,
     fault,
-    ...[commands, injected, violations.length].map(number),
+    ...[commands, injected, violations.length].map(formatNumber),
   ]);
   return table(['tool', 'fault', ...figures], rows, figures);
 }

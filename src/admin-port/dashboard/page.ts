@@ -3,7 +3,7 @@ import { daysToSunset, type DeprecationPolicy } from '../../deprecation/policy/p
 import { groups } from '../../deprecation/reports/usage-query.ts';
 import { dayName } from '../../lib/days.ts';
 import { html, joined, skipLink, type Html } from '../../lib/html.ts';
-import { counted, number } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import type { AdminProblem } from '../problem.ts';
 import { choices } from './components/layout.ts';
 import { moment, visible } from './components/text.ts';
@@ -110,8 +110,8 @@ function filters(query: DashboardQuery, organizations: readonly string[]): Html 
       ${
         organizations.length === maxOrganizations &&
         html`<small>
-          The ${number(maxOrganizations)} that called last; for another, add <code>?organization=ID</code> to
-          this page's address.
+          The ${formatNumber(maxOrganizations)} that called last; for another, add
+          <code>?organization=ID</code> to this page's address.
         </small>`
       }
     </form>

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { counted, number } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
 import { createMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied, type ApplyChoice as EngineChoice } from '../../migration/engine/apply.ts';
@@ -73,7 +73,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
         kind === 'prune-refused' && pruning !== undefined ? describePlannedPruning(pruning) : '',
         pictures === undefined ? '' : describeCopied(pictures),
       ],
-      afterSpeed: `, ${writingSeconds} s of it writing; ${number(written)} written.`,
+      afterSpeed: `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.`,
       json: {
         state: kind,
         resumed: applied.isResumed,
@@ -129,7 +129,7 @@ async function copy(
 }
 
 function describeCopied({ copied, failed }: Copied): string {
-  return `${counted(copied, 'picture')} copied; not copied, and left with their legacy URLs: ${number(failed)}.`;
+  return `${counted(copied, 'picture')} copied; not copied, and left with their legacy URLs: ${formatNumber(failed)}.`;
 }
 
 function errorOf(

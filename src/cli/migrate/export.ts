@@ -1,6 +1,6 @@
 import { exportRecords } from '../../migration/engine/export/export.ts';
 import { entityNames, type Entity } from '../../migration/records/records.ts';
-import { number, sumOfValues } from '../../lib/numbers.ts';
+import { formatNumber, sumOfValues } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listWarnings } from './report/issues.ts';
 import { commandResult } from './report/command-result.ts';
@@ -20,7 +20,7 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
   return await withSession(environment, {}, async (context) => {
     const written = await exportRecords(context, to, entities, org);
     const sum = sumOfValues(written);
-    const rows = [...written].map(([entity, count]) => [entity, number(count)]);
+    const rows = [...written].map(([entity, count]) => [entity, formatNumber(count)]);
     const report = {
       title: `Exported to ${to}.`,
       parts: [table(['', 'written'], rows, ['written']), listWarnings(context.issues)],

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { number, sumOfValues } from '../../lib/numbers.ts';
+import { formatNumber, sumOfValues } from '../../lib/numbers.ts';
 import { FinalError } from '../../migration/errors.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
@@ -94,10 +94,10 @@ function describeRound({ applied: { isFull, pruned }, sum }: AppliedResult): str
   const { read, created, updated, refused } = sum;
   const removed = pruned === undefined ? 0 : sumOfValues(pruned);
   return [
-    `${number(read)} rows read${isFull ? ' (all)' : ''}`,
-    `${number(created)} created`,
-    `${number(updated)} updated`,
-    ...(removed === 0 ? [] : [`${number(removed)} removed`]),
-    ...(refused === 0 ? [] : [`${number(refused)} refused`]),
+    `${formatNumber(read)} rows read${isFull ? ' (all)' : ''}`,
+    `${formatNumber(created)} created`,
+    `${formatNumber(updated)} updated`,
+    ...(removed === 0 ? [] : [`${formatNumber(removed)} removed`]),
+    ...(refused === 0 ? [] : [`${formatNumber(refused)} refused`]),
   ].join(', ');
 }

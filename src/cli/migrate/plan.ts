@@ -1,4 +1,4 @@
-import { counted, number } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { shown } from '../../migration/engine/compare/differences.ts';
 import { makePlan, type Change } from '../../migration/engine/plan.ts';
@@ -61,7 +61,7 @@ function listChanges(changes: readonly Change[], updated: number): string {
         `    ${field}: ${printable(shown(field, redis))} -> ${printable(shown(field, source))}`,
     ),
   ]);
-  const title = `Updates (${number(changes.length)} of ${number(updated)}), from Redis to the source:`;
+  const title = `Updates (${formatNumber(changes.length)} of ${formatNumber(updated)}), from Redis to the source:`;
   return [title, ...lines].join('\n');
 }
 

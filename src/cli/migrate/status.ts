@@ -3,7 +3,7 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { lockOwner } from '../../migration/runs/lock.ts';
 import { readRun, requireRun, runNames, type RoundState } from '../../migration/runs/runs.ts';
-import { counted, number } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import type { CommandResult } from '../tool.ts';
 import { countsOf } from './report/figures.ts';
@@ -76,7 +76,7 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
   }
   const { source, startedAt, finishedAt, entities, refused } = state;
   const began = new Date(startedAt).toISOString();
-  const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${number(refused)} refused` : ''}`;
+  const finished = `finished ${new Date(finishedAt ?? 0).toISOString()}${refused > 0 ? `, ${formatNumber(refused)} refused` : ''}`;
   const description = {
     reading: `reading the source again${by}; the previous round ${finished}`,
     running: `running${by}, started ${began}`,
@@ -88,7 +88,7 @@ function describe({ name, phase, state, owner, pendingRenames }: RunStatus): str
     if (own === undefined) return [];
     const counts = { read: own.read, ...countsOf(own.tally) };
     const done = `${Math.floor(100 * doneOf(own, finishedAt))} %`;
-    return [[entity, done, ...figures.map((figure) => number(counts[figure]))]];
+    return [[entity, done, ...figures.map((figure) => formatNumber(counts[figure]))]];
   });
   const pending =
     pendingRenames === 0

@@ -3,7 +3,7 @@ import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { isRun, readAllNext, readRun } from '../../migration/runs/runs.ts';
-import { counted, number } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { replicationIdsOf } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
@@ -114,14 +114,14 @@ function remedies(
 function coverage({ compared, stored, indexed }: Verified): string {
   const rows = [...compared].map(([entity, records]) => [
     entity,
-    number(records),
-    stored.has(entity) ? number(stored.get(entity) ?? 0) : undefined,
+    formatNumber(records),
+    stored.has(entity) ? formatNumber(stored.get(entity) ?? 0) : undefined,
     fieldsOf[entity],
   ]);
   const figures = ['in the source', 'in Redis'];
   const text = table(['', ...figures, 'compared'], rows, figures);
   return compared.has('profiles')
-    ? `${text}\nEntries of the name index compared with the profiles: ${number(indexed)}.`
+    ? `${text}\nEntries of the name index compared with the profiles: ${formatNumber(indexed)}.`
     : text;
 }
 

@@ -1,5 +1,5 @@
 import type { SingleBar } from 'cli-progress';
-import { counted, number } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 
 /** Shows an operator the progress of the work. */
 export type Progress = Awaited<ReturnType<typeof createProgress>>;
@@ -40,7 +40,7 @@ export async function createProgress(output: Output, now: () => number = Date.no
             ? [`, ${Math.floor(100 * share)} %`, `, ${duration((seconds * (1 - share)) / share)} left`]
             : ['', ''];
         const name = passes > 1 ? `${phase} (pass ${pass} of ${passes})` : phase;
-        return `${name}: ${counted(count, 'record')}${percent}, ${number(Math.round(count / seconds))}/s${left}`;
+        return `${name}: ${counted(count, 'record')}${percent}, ${formatNumber(Math.round(count / seconds))}/s${left}`;
       });
     },
     stop: display.stop,

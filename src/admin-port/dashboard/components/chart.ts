@@ -1,6 +1,6 @@
 import { dayMs } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 import { svgLength, visible } from './text.ts';
@@ -104,7 +104,7 @@ function dayText(
   if (row.calls === null) return `${day}: not measured`;
   const parts = operations.flatMap(({ name }) => {
     const calls = row.operations[name] ?? 0;
-    return calls > 0 ? [`${visible(name)} ${number(calls)}`] : [];
+    return calls > 0 ? [`${visible(name)} ${formatNumber(calls)}`] : [];
   });
   return [
     `${day}: ${counted(row.calls, 'call')}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`,

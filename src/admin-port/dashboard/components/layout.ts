@@ -1,6 +1,6 @@
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 import { addressOf, type DashboardQuery } from '../query.ts';
 import { sparkline } from './sparkline.ts';
@@ -126,9 +126,9 @@ export function table<Row>(
 }
 
 function restNote(shown: number, all: number, query: DashboardQuery | undefined): Html {
-  const count = html`The first ${number(shown)} of ${number(all)}.`;
+  const count = html`The first ${formatNumber(shown)} of ${formatNumber(all)}.`;
   if (query?.all !== false) return html`${count} The CSV at the end of this page has all of them.`;
-  const text = all > mostRows ? `Show ${number(mostRows)}` : `Show all ${number(all)}`;
+  const text = all > mostRows ? `Show ${formatNumber(mostRows)}` : `Show all ${formatNumber(all)}`;
   return html`${count} <a href="${addressOf(query, { all: true })}">${text}</a>`;
 }
 

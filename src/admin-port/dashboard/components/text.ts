@@ -1,6 +1,6 @@
 import { dayMs, relativeTime } from '../../../lib/days.ts';
 import { html, type Html } from '../../../lib/html.ts';
-import { number } from '../../../lib/numbers.ts';
+import { formatNumber } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 
 const percents = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 });
@@ -46,7 +46,7 @@ function time(ms: number, text: string): Html {
 
 /** A count of calls, or "not measured" for null. */
 export function callsText(calls: number | null): Html {
-  return calls === null ? html`<span class="unmeasured">not measured</span>` : html`${number(calls)}`;
+  return calls === null ? html`<span class="unmeasured">not measured</span>` : html`${formatNumber(calls)}`;
 }
 
 /** The last seven days compared with the seven before. */
@@ -63,7 +63,7 @@ export function trendText(trend: ReportRow['trend']): Html {
       : change > 9.99
         ? 'over +999%'
         : changes.format(change).replace('-', '−');
-  const hint = `${number(last7Days)} in the last 7 days, ${number(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
+  const hint = `${formatNumber(last7Days)} in the last 7 days, ${formatNumber(previous7Days)} in the 7 before${measured ? '' : '; not measured throughout'}`;
   return html`<span class="trend ${direction}" title="${hint}">${text}${measured ? '' : '?'}</span>`;
 }
 

@@ -1,5 +1,5 @@
 import { html, type Html } from '../../../lib/html.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { callsChart } from '../components/chart.ts';
 import { section, swatch, table, usageColumns, type Column } from '../components/layout.ts';
@@ -69,12 +69,12 @@ function daysTable(data: DashboardData): Html {
     ...called.map(({ name }) => ({
       title: visible(name),
       numeric: true,
-      cell: (row: ReportRow) => (row.calls === null ? '–' : number(row.operations[name] ?? 0)),
+      cell: (row: ReportRow) => (row.calls === null ? '–' : formatNumber(row.operations[name] ?? 0)),
     })),
     {
       title: 'Unattributed',
       numeric: true,
-      cell: ({ calls, unattributed }) => (calls === null ? '–' : number(unattributed)),
+      cell: ({ calls, unattributed }) => (calls === null ? '–' : formatNumber(unattributed)),
     },
     { title: 'Measured', cell: ({ measured }) => measured },
   ];

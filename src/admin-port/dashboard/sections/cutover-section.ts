@@ -5,7 +5,7 @@ import { countDifferences, inThisMode, type Evidence } from '../../../cutover/ve
 import { judge, nextMode, silence } from '../../../cutover/verdict/readiness.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { hourMs } from '../../../lib/days.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { sparkline } from '../components/sparkline.ts';
 import { figure, foldedList, section, swatch, table, type Column } from '../components/layout.ts';
 import { label, moment, span, svgLength } from '../components/text.ts';
@@ -72,14 +72,14 @@ function figures(evidence: Evidence): Html {
   const { comparisons, state, replay, legacyPictures } = evidence;
   const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
     comparisons;
-  const count = (name: string, value: number, hint: string) => figure(name, number(value), hint);
+  const count = (name: string, value: number, hint: string) => figure(name, formatNumber(value), hint);
   const legacyAnswers = authorityOf(state.mode) === 'legacy';
   return html`<dl>
       ${
         legacyAnswers
           ? html`${count('Users who differ', differingUsers, 'when last compared')}
             ${count('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
-            ${count('Disputed API keys', unmappedKeys + refusedKeys, `${number(unmappedKeys)} unknown to Redis`)}`
+            ${count('Disputed API keys', unmappedKeys + refusedKeys, `${formatNumber(unmappedKeys)} unknown to Redis`)}`
           : html`${count('Waiting for replay', replay.entries, backlogHint(evidence))}
             ${count('Set aside', replay.setAside, 'refused by the legacy service')}`
       }
@@ -106,7 +106,7 @@ function differencesByField(evidence: Evidence): Html | undefined {
             <svg aria-hidden="true" width="100%" height="8">
               <rect width="${svgLength(count / most)}" height="8" rx="2" />
             </svg>
-            <span class="number">${number(count)}</span>
+            <span class="number">${formatNumber(count)}</span>
           </li>`,
       )}
     </ul>`;
@@ -131,8 +131,9 @@ function differencesOverTime({ organizations, state: { now, since } }: Evidence)
     <p class="trend">
       ${sparkline(hours.map((hour) => (hour.compared === 0 ? null : hour.different)))}
       <span
-        >${number(different)} of ${counted(compared, 'comparison')} in the hour since ${moment(lastHour)}; at
-        most ${number(most)} in an hour of the last ${counted(count, 'hour')}</span
+        >${formatNumber(different)} of ${counted(compared, 'comparison')} in the hour since
+        ${moment(lastHour)}; at most ${formatNumber(most)} in an hour of the last
+        ${counted(count, 'hour')}</span
       >
     </p>`;
 }

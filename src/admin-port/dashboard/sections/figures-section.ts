@@ -2,14 +2,14 @@ import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
 import { minutesOf, type UsageReport } from '../../../deprecation/reports/report.ts';
 import { dayMs, durationText, minuteMs } from '../../../lib/days.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { callsText, span, trendText } from '../components/text.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 import { figure, foldedList, hidden, section } from '../components/layout.ts';
 
 /** The figures people look for first. */
 export function figuresSection({ days, trend, calling, quiet, now }: DashboardData): Html {
-  const count = (n: number) => (n === 0 && days.measured === 'no' ? callsText(null) : number(n));
+  const count = (n: number) => (n === 0 && days.measured === 'no' ? callsText(null) : formatNumber(n));
   return section(
     'figures',
     hidden('At a glance'),

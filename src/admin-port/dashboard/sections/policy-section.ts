@@ -7,7 +7,7 @@ import {
   type Phase,
 } from '../../../deprecation/policy/policy.ts';
 import { html, joined, link, type Html } from '../../../lib/html.ts';
-import { number } from '../../../lib/numbers.ts';
+import { formatNumber } from '../../../lib/numbers.ts';
 import { date, label, moment, span, svgLength } from '../components/text.ts';
 import { hidden, section } from '../components/layout.ts';
 
@@ -60,7 +60,7 @@ function summaryOf(
   if (sunsetAt !== undefined) {
     const days = daysToSunset(policy, now) ?? 0;
     return {
-      headline: html`<strong>${number(days)}</strong> ${days === 1 ? 'day' : 'days'} to sunset`,
+      headline: html`<strong>${formatNumber(days)}</strong> ${days === 1 ? 'day' : 'days'} to sunset`,
       sentence: html`${since} After ${moment(sunsetAt)} UTC, ${after}.`,
     };
   }

@@ -18,7 +18,7 @@ import { readDoubts } from '../../../cutover/compare/summary.ts';
 import { isStoreUnavailable } from '../../../redis/connection/connect.ts';
 import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
 import type { AdminCommand, AdminContext } from '../context.ts';
 import { done, interrupted, problem, wrongUsage, type CommandResult } from '../../tool.ts';
@@ -181,7 +181,7 @@ async function untilReplayed(
 async function discardReplay(context: AdminContext, queue: ReplayQueue, epoch: number): Promise<void> {
   const kinds = Object.entries(await queue.discard(epoch)).filter(([, count]) => count > 0);
   if (kinds.length > 0) {
-    const what = kinds.map(([kind, count]) => `${number(count)} ${kind}`).join(', ');
+    const what = kinds.map(([kind, count]) => `${formatNumber(count)} ${kind}`).join(', ');
     context.note(`warning: changes that had not reached the legacy service were discarded: ${what}`);
   }
 }

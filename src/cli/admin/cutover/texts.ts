@@ -1,4 +1,4 @@
-import { number } from '../../../lib/numbers.ts';
+import { formatNumber } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
@@ -43,7 +43,7 @@ export function doubtLines({ comparisons, organizations }: Evidence): string[] {
     ),
   );
   return [
-    `Changes in doubt: ${number(unsettled)}; could not be brought over: ${number(failedAdoptions)}`,
+    `Changes in doubt: ${formatNumber(unsettled)}; could not be brought over: ${formatNumber(failedAdoptions)}`,
     ...failures.slice(0, shownFailures),
     ...(failedAdoptions > shownFailures ? ['  … (status --json has more)'] : []),
   ];
@@ -53,7 +53,7 @@ export function doubtLines({ comparisons, organizations }: Evidence): string[] {
 export function gapLines(evidence: Evidence): string[] {
   const { gap } = evidence.state;
   const counts = countGaps(evidence);
-  const reasons = Object.entries(counts).map(([reason, count]) => `${reason} ${number(count)}`);
+  const reasons = Object.entries(counts).map(([reason, count]) => `${reason} ${formatNumber(count)}`);
   return [
     ...(reasons.length > 0 ? [`Gaps: ${reasons.join(', ')} (status --json has more)`] : []),
     ...(gap && 'instance-ended' in counts ? [`  ${formatInstant(gap.at)}: ${gap.reason}`] : []),
@@ -65,16 +65,16 @@ export function pictureLines({ state, legacyPictures }: Evidence): string[] {
   if (legacyPictures === undefined) return [];
   const { count, at } = legacyPictures;
   const minutes = Math.max(0, Math.round((state.now - at) / 60_000));
-  return [`Pictures at their legacy URLs: ${number(count)} (counted ${minutes} min ago)`];
+  return [`Pictures at their legacy URLs: ${formatNumber(count)} (counted ${minutes} min ago)`];
 }
 
 export function comparisonLines(evidence: Evidence): string[] {
   const { compared, different, differingUsers, unmappedKeys, refusedKeys } = evidence.comparisons;
-  const fields = [...countDifferences(evidence)].map(([field, count]) => `${field} ${number(count)}`);
+  const fields = [...countDifferences(evidence)].map(([field, count]) => `${field} ${formatNumber(count)}`);
   return [
-    `Comparisons: ${number(compared)} made, ${number(different)} differed; users who differ now: ${number(differingUsers)}`,
+    `Comparisons: ${formatNumber(compared)} made, ${formatNumber(different)} differed; users who differ now: ${formatNumber(differingUsers)}`,
     ...(fields.length === 0 ? [] : [`  fields: ${fields.join(', ')}`]),
-    `API keys unknown here: ${number(unmappedKeys)}; refused by the legacy service only: ${number(refusedKeys)}`,
+    `API keys unknown here: ${formatNumber(unmappedKeys)}; refused by the legacy service only: ${formatNumber(refusedKeys)}`,
   ];
 }
 
@@ -84,7 +84,7 @@ export function replayLines({ state, replay }: Evidence): string[] {
   const lag =
     oldestAt === undefined ? '' : `, the oldest for ${((state.now - oldestAt) / 1000).toFixed(1)} s`;
   return [
-    `Replay to the legacy service: ${number(entries)} waiting${lag}; set aside: ${number(setAside)}`,
+    `Replay to the legacy service: ${formatNumber(entries)} waiting${lag}; set aside: ${formatNumber(setAside)}`,
     ...(pausedBecause === undefined ? [] : [`The replay pauses: ${pausedBecause}`]),
   ];
 }

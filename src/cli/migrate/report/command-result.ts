@@ -1,4 +1,4 @@
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import type { Issues } from '../../../migration/engine/issues.ts';
 import type { Chosen } from '../../../migration/engine/read/choose.ts';
 import type { CommandResult } from '../../tool.ts';
@@ -30,7 +30,7 @@ export function commandResult<Own extends Report>(
   const exact = Math.max(1, Date.now() - startedAt) / 1000;
   const seconds = Math.round(exact * 1000) / 1000;
   const recordsPerSecond = Math.round(records / exact);
-  const speed = `${counted(records, 'record')} in ${seconds} s (${number(recordsPerSecond)}/s)`;
+  const speed = `${counted(records, 'record')} in ${seconds} s (${formatNumber(recordsPerSecond)}/s)`;
   const ignored = chosen?.source.ignored ?? [];
   const head =
     // Their names may be misspelled.

@@ -1,4 +1,4 @@
-import { number } from '../../../lib/numbers.ts';
+import { formatNumber } from '../../../lib/numbers.ts';
 import { table } from '../../../lib/system/terminal.ts';
 import type { Tallies, Tally } from '../../../migration/analysis/outcomes.ts';
 import type { MigrationContext } from '../../../migration/engine/context.ts';
@@ -74,7 +74,7 @@ export function figuresTable(all: ReadonlyMap<Entity, Figures>): string {
   const rows: [string, Figures][] = all.size > 1 ? [...all, ['all', sum]] : [...all];
   return table(
     ['', ...shown],
-    rows.map(([title, figures]) => [title, ...shown.map((name) => number(figures[name]))]),
+    rows.map(([title, figures]) => [title, ...shown.map((name) => formatNumber(figures[name]))]),
     shown,
   );
 }

@@ -1,5 +1,5 @@
 import { groupBy } from '../../../lib/collections/group-by.ts';
-import { counted, number } from '../../../lib/numbers.ts';
+import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/engine/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
@@ -11,9 +11,9 @@ export function listIssues(issues: Issues, title: string, reasons: readonly Reas
   const lines = [...kinds].flatMap(([kind, own]) => {
     const [{ reason, entity }] = own;
     const count = issues.count(reason, entity);
-    const more = number(count - own.length);
+    const more = formatNumber(count - own.length);
     return [
-      `  ${kind}: ${number(count)}`,
+      `  ${kind}: ${formatNumber(count)}`,
       ...own.map((issue) => `    ${placeOf(issue)}  ${printable(issue.detail)}`),
       ...(count > own.length ? [`    … and ${more} more (--report FILE lists all)`] : []),
     ];
@@ -49,7 +49,7 @@ export function remedyFor(count: number, issues: Issues, { read }: Reading, pref
     if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
     const { where, detail } = common.example;
     const fault = aboutRow.test(detail) ? `${entity} cannot be read` : `the mapping of ${entity} is wrong`;
-    return `${fault}: ${number(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
+    return `${fault}: ${formatNumber(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
   }
   return `${counted(count, 'record')} ${count === 1 ? 'has a problem' : 'have problems'}${prefix} --on-conflict skip or drop-username`;
 }

@@ -1,5 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import { counted, number, sumOfValues } from '../../../lib/numbers.ts';
+import { counted, formatNumber, sumOfValues } from '../../../lib/numbers.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -75,7 +75,7 @@ function refusalOf(
     const all = stored.get(entity) ?? 0;
     if (count === 0 || ((read.get(entity) ?? 0) > 0 && count <= all * defaultShare)) continue;
     const why = (read.get(entity) ?? 0) === 0 ? `the source has no ${entity} at all, and ` : '';
-    return `${why}--prune would remove ${number(count)} of ${number(all)} ${entity}`;
+    return `${why}--prune would remove ${formatNumber(count)} of ${formatNumber(all)} ${entity}`;
   }
   return undefined;
 }
