@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import express, { type Express, type RequestHandler } from 'express';
+import { Registry } from 'prom-client';
 import { readEvidence, type Evidence } from '../cutover/verdict/evidence.ts';
 import type { MetricsText } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
@@ -53,7 +54,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
   const readCutover = shareReads<void, Evidence>(() => readEvidence(store, keyPrefix), now);
   const cutoverMetrics = createCutoverMetrics(readCutover);
   app.get('/metrics', async (_request, response) => {
-    response.setHeader('Content-Type', metrics.contentType);
+    response.setHeader('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE);
     response.send((await Promise.all([metrics.text(), cutoverMetrics.text()])).join('\n'));
   });
   app.get('/usage', usage(store, keyPrefix, now));

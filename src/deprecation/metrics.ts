@@ -18,8 +18,6 @@ interface Observed extends Pick<Call, 'operation' | 'status' | 'organizationId' 
 export interface MetricsText {
   /** Sends a PING to Redis first, which takes a second at most. */
   text: () => Promise<string>;
-  /** For the Content-Type header. */
-  contentType: string;
 }
 
 /** A value, or one for each value of the label. */
@@ -141,7 +139,6 @@ export function createMetrics({ policy, ping, now = Date.now, ...values }: Metri
   return {
     observe: callCounter(registry),
     text: () => registry.metrics(),
-    contentType: registry.contentType,
   };
 }
 

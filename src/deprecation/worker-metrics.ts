@@ -77,7 +77,6 @@ export function workersMetrics() {
         await own.getMetricsAsJSON(),
       ]).metrics();
     },
-    contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
   };
 }
 

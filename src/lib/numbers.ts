@@ -10,7 +10,9 @@ export function counted(count: number, noun: string): string {
   return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The sum of a map's values. */
-export function sumOfValues(counts: ReadonlyMap<unknown, number>): number {
-  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+/** The sum of some numbers. */
+export function totalOf(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const one of numbers) total += one;
+  return total;
 }

@@ -16,7 +16,7 @@ const findCaller = script<
   { kind: 'unknown' } | { kind: 'known'; caller: Caller; settings: Stored[]; username: Stored; at: string }
 >('api_key/authenticate');
 
-/** What a script replies that has not checked names: names_refused in lua/lib/change.lua. */
+/** What a script replies if it has not checked names: names_refused in lua/lib/change.lua. */
 export type GenerationRefusal = 'frozen';
 
 /**

@@ -65,7 +65,7 @@ export async function putProfile(
   return (await untilDecided(store, base, known, attempt, userId)) ?? { kind: 'busy' };
 }
 
-/** The username to set, and normalized it and the current one, which is released. */
+/** The username to set, its normalized form, and that of the current one, which is released. */
 function nameArguments(snapshot: WriteSnapshot, username: string | undefined): [string, string, string] {
   if (username === undefined) return ['', '', ''];
   const current =

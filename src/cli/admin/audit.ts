@@ -25,7 +25,7 @@ async function showAudit(
   for await (const page of readAudit(store, base)) {
     if (context.signal.aborted) return interrupted();
     for (const entry of page) {
-      if (json) context.out(separator + JSON.stringify(forMachines(entry)));
+      if (json) context.out(separator + JSON.stringify({ ...entry, at: formatInstant(entry.at) }));
       else context.out(`${forPeople(entry)}\n`);
       separator = ',\n';
     }
@@ -41,10 +41,6 @@ const namesForPeople: Readonly<Record<string, string>> = {
   after: 'names-after',
   number: 'epoch',
 };
-
-function forMachines({ at, operation, by, details }: AuditEntry) {
-  return { at: formatInstant(at), operation, by, details };
-}
 
 function forPeople({ at, operation, by, details }: AuditEntry): string {
   const facts = Object.entries(details)

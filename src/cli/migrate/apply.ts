@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { counted, formatNumber } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
-import { createMediaStore } from '../../media/open.ts';
+import { openMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied, type ApplyChoice as EngineChoice } from '../../migration/engine/apply.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { UsageError } from '../../migration/errors.ts';
 import { problems } from '../../migration/engine/issues.ts';
-import type { SourceChoice } from '../../migration/engine/read/choose.ts';
+import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
@@ -50,55 +50,65 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
               pictures = await copy(environment, choice, scope, inner);
             },
     });
-    const { issues } = context;
-    const { kind, assessment, pruned, completedRenames, pendingRenames, isFull } = applied;
-    const { pruning } = assessment;
-    const isWritten = kind === 'applied' || kind === 'interrupted';
-    const figures = figuresOf(assessment.reading, context);
-    const sum = sumOf(figures);
-    const written = isWritten ? sum.created + sum.updated : 0;
-    // If problems are accepted, only those found while writing count.
-    const late = sum.conflicts + sum.invalid - assessment.problems;
-    const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
-    const writingSeconds = applied.writingMs / 1000;
-    return {
-      title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
-      parts: [
-        figuresTable(figures),
-        listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
-        listWarnings(issues),
-        pruned === undefined || pruning === undefined
-          ? ''
-          : describePruning('Removed because the source no longer has them', pruned, pruning),
-        kind === 'prune-refused' && pruning !== undefined ? describePlannedPruning(pruning) : '',
-        pictures === undefined ? '' : describeCopied(pictures),
-      ],
-      afterSpeed: `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.`,
-      json: {
-        state: kind,
-        resumed: applied.isResumed,
-        full: isFull,
-        ...sum,
-        written,
-        problems: assessment.problems + late,
-        ...(completedRenames > 0 && { completedRenames }),
-        ...(pendingRenames > 0 && { pendingRenames }),
-        ...(choice.prune === true && {
-          pruned: Object.fromEntries(pruned ?? []),
-          notPruned: Object.fromEntries(pruning?.spared ?? []),
-        }),
-        ...(pictures !== undefined && { pictures }),
-        writingSeconds,
-        entities: Object.fromEntries(figures),
-        organizations: organizationFigures(context.tallies),
-      },
-      records: sum.read,
-      error: isFine ? undefined : errorOf(applied, late, context),
-      isInterrupted: kind === 'interrupted',
-      applied,
-      sum,
-    };
+    return reportOf(chosen, context, choice, applied, pictures);
   });
+}
+
+function reportOf(
+  chosen: Chosen,
+  context: MigrationContext,
+  choice: ApplyChoice,
+  applied: Applied,
+  pictures: Copied | undefined,
+) {
+  const { issues } = context;
+  const { kind, assessment, pruned, completedRenames, pendingRenames, isFull } = applied;
+  const { pruning } = assessment;
+  const isWritten = kind === 'applied' || kind === 'interrupted';
+  const figures = figuresOf(assessment.reading, context);
+  const sum = sumOf(figures);
+  const written = isWritten ? sum.created + sum.updated : 0;
+  // If problems are accepted, only those found while writing count.
+  const late = sum.conflicts + sum.invalid - assessment.problems;
+  const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
+  const writingSeconds = applied.writingMs / 1000;
+  return {
+    title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
+    parts: [
+      figuresTable(figures),
+      listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
+      listWarnings(issues),
+      pruned === undefined || pruning === undefined
+        ? ''
+        : describePruning('Removed because the source no longer has them', pruned, pruning),
+      kind === 'prune-refused' && pruning !== undefined ? describePlannedPruning(pruning) : '',
+      pictures === undefined ? '' : describeCopied(pictures),
+    ],
+    afterSpeed: `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.`,
+    json: {
+      state: kind,
+      resumed: applied.isResumed,
+      full: isFull,
+      ...sum,
+      written,
+      problems: assessment.problems + late,
+      ...(completedRenames > 0 && { completedRenames }),
+      ...(pendingRenames > 0 && { pendingRenames }),
+      ...(choice.prune === true && {
+        pruned: Object.fromEntries(pruned ?? []),
+        notPruned: Object.fromEntries(pruning?.spared ?? []),
+      }),
+      ...(pictures !== undefined && { pictures }),
+      writingSeconds,
+      entities: Object.fromEntries(figures),
+      organizations: organizationFigures(context.tallies),
+    },
+    records: sum.read,
+    error: isFine ? undefined : errorOf(applied, late, context),
+    isInterrupted: kind === 'interrupted',
+    applied,
+    sum,
+  };
 }
 
 function titleOf({ kind, isResumed, completedRenames }: Applied, run: string): string {
@@ -117,7 +127,7 @@ async function copy(
 ): Promise<Copied> {
   // Loaded only if needed: the picture decoder takes time to load.
   const { copyPictures } = await import('../../migration/pictures/copy.ts');
-  const media = await createMediaStore(config.mediaUrl, config);
+  const media = await openMediaStore(config.mediaUrl, config);
   const copied = await copyPictures(scope, context, {
     media,
     folder: place === true ? undefined : place,

@@ -1,6 +1,6 @@
 import { exportRecords } from '../../migration/engine/export/export.ts';
 import { entityNames, type Entity } from '../../migration/records/records.ts';
-import { formatNumber, sumOfValues } from '../../lib/numbers.ts';
+import { formatNumber, totalOf } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { listWarnings } from './report/issues.ts';
 import { commandResult } from './report/command-result.ts';
@@ -19,7 +19,7 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
   const { to, entities = entityNames, org } = choice;
   return await withSession(environment, {}, async (context) => {
     const written = await exportRecords(context, to, entities, org);
-    const sum = sumOfValues(written);
+    const sum = totalOf(written.values());
     const rows = [...written].map(([entity, count]) => [entity, formatNumber(count)]);
     const report = {
       title: `Exported to ${to}.`,

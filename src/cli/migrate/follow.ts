@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { formatNumber, sumOfValues } from '../../lib/numbers.ts';
+import { formatNumber, totalOf } from '../../lib/numbers.ts';
 import { FinalError } from '../../migration/errors.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
@@ -92,7 +92,7 @@ function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean
 
 function describeRound({ applied: { isFull, pruned }, sum }: AppliedResult): string {
   const { read, created, updated, refused } = sum;
-  const removed = pruned === undefined ? 0 : sumOfValues(pruned);
+  const removed = pruned === undefined ? 0 : totalOf(pruned.values());
   return [
     `${formatNumber(read)} rows read${isFull ? ' (all)' : ''}`,
     `${formatNumber(created)} created`,

@@ -27,7 +27,7 @@ export interface CliEnvironment extends Shell {
   config: Config;
 }
 
-/** Options of every command that reads a source. */
+/** What a session is opened with. */
 export interface SessionChoice {
   report?: string | undefined;
   trustSource?: boolean | undefined;
@@ -50,7 +50,7 @@ export async function withSource<Own extends Report>(
   const startedAt = Date.now();
   const chosen = await openChosen(choice, environment.env, environment.signal);
   try {
-    keepFromReport(choice, chosen.source.ignored ?? []);
+    keepFromReport(choice, chosen.source.ignored);
     return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>
       commandResult(command, startedAt, await work(chosen, context), context.issues, chosen),
     );
@@ -91,7 +91,7 @@ export async function withSession<Result>(
     const store = await reachStore(config, releasers, { signal });
     const lost = new AbortController();
     // After an outage, Redis may have lost writes that it had confirmed. Only a new start is safe: it resumes from the
-    // cursor in that same Redis.
+    // state of the round in that same Redis.
     store.on('reconnecting', () => lost.abort(storeLost()));
     const workspace = createWorkspace();
     releasers.onClose('temporary files', workspace.close);

@@ -27,7 +27,7 @@ interface Drawn {
 
 export const drawAdoption = script<[user: string, own: number | ''], Drawn>('cutover/adopt/draw');
 
-export const settleChange = script<[user: string, number: number | '', due: number], 'settled'>(
+export const settleChange = script<[user: string, number: number | '', due: number], null>(
   'cutover/adopt/settle_change',
 );
 

@@ -9,7 +9,7 @@ import { bodyOf, maxResponseBytes, observed, readAnswer } from '../forward/conte
 import { isUndelivered, type Legacy, type LegacyResponse } from '../forward/legacy.ts';
 import type { Cutover } from '../switch/instance.ts';
 
-/** Keeps Redis equal to the legacy service while that is the authority. */
+/** What adopting changes of the legacy service needs. */
 export interface MirrorOptions {
   store: RedisClient;
   legacy: Legacy;

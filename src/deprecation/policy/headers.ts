@@ -1,8 +1,6 @@
 import { parseLink } from './links.ts';
 import type { DeprecationPolicy } from './policy.ts';
 
-export type Header = readonly [name: string, value: string];
-
 /** The names of all headers that `deprecationHeaders` may give, for `Access-Control-Expose-Headers`. */
 export const deprecationHeaderNames = ['Deprecation', 'Sunset', 'Link'] as const;
 
@@ -12,12 +10,12 @@ export const deprecationHeaderNames = ['Deprecation', 'Sunset', 'Link'] as const
  * precede the deprecation, RFC 9745 §4) and `Link` (RFC 8288 §3) to the deprecation document, the sunset document and
  * the successor. Links to a path of this service begin with `baseUrl`.
  */
-export function deprecationHeaders(policy: DeprecationPolicy, baseUrl = ''): readonly Header[] {
+export function deprecationHeaders(policy: DeprecationPolicy, baseUrl = ''): readonly string[] {
   const { deprecatedAt, sunsetAt, documentationUrl, successorUrl, sunsetUrl = documentationUrl } = policy;
-  const headers: Header[] = [];
-  if (deprecatedAt !== undefined) headers.push(['Deprecation', `@${Math.floor(deprecatedAt / 1000)}`]);
+  const headers: string[] = [];
+  if (deprecatedAt !== undefined) headers.push('Deprecation', `@${Math.floor(deprecatedAt / 1000)}`);
   if (sunsetAt !== undefined && (deprecatedAt === undefined || sunsetAt >= deprecatedAt)) {
-    headers.push(['Sunset', new Date(sunsetAt).toUTCString()]);
+    headers.push('Sunset', new Date(sunsetAt).toUTCString());
   }
   const links = [
     [documentationUrl, 'deprecation'],
@@ -28,6 +26,6 @@ export function deprecationHeaders(policy: DeprecationPolicy, baseUrl = ''): rea
     if (target.kind === 'invalid') return [];
     return [`<${target.value.startsWith('/') ? baseUrl : ''}${target.value}>; rel="${rel}"`];
   });
-  if (links.length > 0) headers.push(['Link', links.join(', ')]);
+  if (links.length > 0) headers.push('Link', links.join(', '));
   return headers;
 }

@@ -17,7 +17,7 @@ function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
   return {
     policy,
     /** The headers of every response for it: a name, its value, the next name … */
-    headers: deprecationHeaders(policy, baseUrl).flat(),
+    headers: deprecationHeaders(policy, baseUrl),
     /** Until when (ms) it refuses no request. */
     servesAllUntil: servesAllUntil(policy),
   };

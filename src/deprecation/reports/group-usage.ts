@@ -1,11 +1,12 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
 import { lastUse, type KeySeen } from '../ledger/ledger-reader.ts';
 import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
-import { measuredIn, sum, trendOf, type Measured, type Usage } from './usage.ts';
+import { measuredIn, trendOf, type Measured, type Usage } from './usage.ts';
 
 /**
  * One field for each group of the report; a client comes with its organization, which is null for calls that named none
@@ -91,7 +92,7 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
     } else {
       const group = groupOf(names, id);
       daily.forEach((calls, i) => (group.daily[i] = (group.daily[i] ?? 0) + calls));
-      addCalls(group, keyId, operation, sum(daily.subarray(offset)));
+      addCalls(group, keyId, operation, totalOf(daily.subarray(offset)));
     }
   }
   if (!byDay && !groupBy.includes('status')) {

@@ -1,5 +1,5 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { counted } from '../../lib/numbers.ts';
+import { counted, totalOf } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText } from '../../lib/days.ts';
@@ -9,7 +9,6 @@ import { minutesOf, toGap } from './report.ts';
 import { isAttributed, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
 import { gapLines } from './report-text.ts';
-import { sum } from './usage.ts';
 
 export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
 
@@ -40,7 +39,7 @@ export async function retireCheck(
       .map((key) => ({
         organization: key.organizationId,
         /** On the UTC days that the period touches. */
-        calls: key.series.reduce((total, { daily }) => total + sum(daily), 0),
+        calls: totalOf(key.series.map(({ daily }) => totalOf(daily))),
         lastSeen: formatInstant(lastUse(key)),
       }));
   const unchecked = claimedBy(uncheckedKey);
@@ -50,7 +49,7 @@ export async function retireCheck(
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
   if (clients > 0) reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
   if (unchecked.length > 0) {
-    const calls = unchecked.reduce((total, one) => total + one.calls, 0);
+    const calls = totalOf(unchecked.map((one) => one.calls));
     reasons.push(
       `${counted(calls, 'call')} in the last ${span} got 410 before the key was checked (from now on, have keys checked first: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
     );

@@ -1,5 +1,6 @@
 import { dayMs } from '../../lib/days.ts';
 import type { Interval } from '../../lib/iso8601.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { readLedger } from '../ledger/ledger-reader.ts';
@@ -55,8 +56,8 @@ export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Interval):
 
 /** The last seven days of the range compared with the seven before, by calls per day up to the end of the range. */
 export function trendOf(usage: Usage, daily: Float64Array) {
-  const last7Days = sum(daily.subarray(-7));
-  const previous7Days = sum(daily.subarray(-14, -7));
+  const last7Days = totalOf(daily.subarray(-7));
+  const previous7Days = totalOf(daily.subarray(-14, -7));
   const { end } = rangeOf(usage.query);
   return {
     last7Days,
@@ -67,5 +68,3 @@ export function trendOf(usage: Usage, daily: Float64Array) {
     measured: measuredIn(usage, { start: end - 14 * dayMs, end }) === 'yes',
   };
 }
-
-export const sum = (numbers: Float64Array): number => numbers.reduce((a, b) => a + b, 0);

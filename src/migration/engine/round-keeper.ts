@@ -1,4 +1,5 @@
 import type { Entity } from '../records/records.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import type { LockedContext } from '../runs/lock.ts';
 import type { RoundState } from '../runs/runs.ts';
 
@@ -23,7 +24,7 @@ export function createRoundKeeper(
     const entities: RoundState['entities'] = {};
     for (const [entity, progress] of shares) {
       const tally = { ...tallies.of(entity) };
-      const read = Object.values(tally).reduce((sum, rows) => sum + rows, 0);
+      const read = totalOf(Object.values(tally));
       entities[entity] = { read, tally, progress };
     }
     return entities;

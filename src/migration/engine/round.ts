@@ -53,7 +53,7 @@ export function nextRound(
       isResumed: true,
     };
   }
-  const highWater = isSame ? last?.highWater : undefined;
+  const highWater = isSame ? last.highWater : undefined;
   // Rows that were refused may be fine by now, however old they are.
   const retriesRefused = fullEvery === undefined && last?.refused !== 0;
   const changedSince = readsAll || retriesRefused ? 0 : (highWater ?? 0) - overlap;
@@ -65,7 +65,7 @@ export function nextRound(
     onConflict: scope.onConflict,
     startedAt: Date.now(),
     refused: since === undefined ? 0 : (last?.refused ?? 0),
-    fullAt: isSame ? last?.fullAt : undefined,
+    fullAt: isSame ? last.fullAt : undefined,
     highWater,
     since,
     readAll: before?.readAll ?? 0,

@@ -11,7 +11,7 @@ type WriteArguments = [...ChangeArguments, claim: string];
 
 export const dry = '';
 
-/** What those of scripts that take rows of the source begin with (src/redis/lua/lib/source.lua). */
+/** What the arguments of scripts that take rows of the source begin with (src/redis/lua/lib/source.lua). */
 export type RowArguments = [...WriteArguments, rows: string, snapshotAt: number | '', marksFrom: number];
 
 export const migrateProfiles = script<

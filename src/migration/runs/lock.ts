@@ -16,7 +16,7 @@ function lockKey(prefix: string, run: string): string {
   return `${prefix}migration:lock:${run}`;
 }
 
-/** What a process works with that has a run to itself. The signal is also aborted when the lock is lost. */
+/** What a process works with while it has a run to itself. The signal is also aborted when the lock is lost. */
 export interface LockedContext extends MigrationContext {
   /** The run. The calls reject, and change nothing, once another process has it. */
   readonly lock: {

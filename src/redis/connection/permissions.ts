@@ -29,7 +29,7 @@ export async function checkPermissions(client: RedisClient, prefix: string): Pro
   );
 }
 
-/** What an error says that cannot be run; 'keys' for the keys; nothing where it has another reason. */
+/** What an error says may not be run: the command, or 'keys' for the keys; nothing if it has another reason. */
 function refusedBy(error: unknown): string[] {
   const { message } = error as Error;
   if (/permissions to access|can't access/.test(message)) return ['keys'];

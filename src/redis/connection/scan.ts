@@ -1,4 +1,5 @@
 import { Cluster, type Redis } from 'ioredis';
+import { totalOf } from '../../lib/numbers.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
 
@@ -78,7 +79,7 @@ const slotCount = 16_384;
  */
 async function keyDistribution(store: RedisClient): Promise<string> {
   const servers = await Promise.all(mastersOf(store).map((node) => describeServer(node, store)));
-  const covered = servers.reduce((sum, { slots }) => sum + slots, 0);
+  const covered = totalOf(servers.map(({ slots }) => slots));
   if (store instanceof Cluster && covered !== slotCount) throw new KeysMovedError();
   return servers.map(({ text }) => text).join('\n');
 }
@@ -93,7 +94,7 @@ async function describeServer(node: Redis, store: RedisClient): Promise<{ text: 
       .find((line) => line.includes('myself'))
       ?.split(' ') ?? [];
   if (!flags.includes('master') || ranges.some((range) => range.startsWith('['))) throw new KeysMovedError();
-  const slots = ranges.reduce((sum, range) => sum + sizeOf(range), 0);
+  const slots = totalOf(ranges.map(sizeOf));
   return { text: [run, id, epoch, ...ranges].join(' '), slots };
 }
 

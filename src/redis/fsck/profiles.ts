@@ -28,9 +28,8 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
     if (mark === null || /^\d{1,15}$/.test(mark)) continue;
     const detail = `field ${field} of the profile of ${user} is ${quote(mark)}, which is not a number`;
     await report('profile-mark-unreadable', detail, {
-      expect: [[mark, 'hget', key, field]],
+      ...removeField(key, field, mark),
       commands: [['hset', key, field, 0]],
-      audit: ['removed', key, 'field', field, 'value', mark],
     });
   }
   const unreferenced = unreferencedPicturesKey(base);

@@ -1,4 +1,5 @@
 import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import {
   denylistKey,
@@ -130,7 +131,7 @@ async function countNames(rebuild: Rebuild): Promise<number> {
   let count = 0;
   for (const keys of inBatches(bucketKeys(base, next, buckets), { size: 500 })) {
     const lengths = await Promise.all(keys.map((key) => store.hlen(key)));
-    count += lengths.reduce((sum, length) => sum + length, 0);
+    count += totalOf(lengths);
     await add(rebuild, 'names', []);
   }
   return count;

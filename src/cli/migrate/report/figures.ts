@@ -1,4 +1,4 @@
-import { formatNumber } from '../../../lib/numbers.ts';
+import { formatNumber, totalOf } from '../../../lib/numbers.ts';
 import { table } from '../../../lib/system/terminal.ts';
 import type { Tallies, Tally } from '../../../migration/analysis/outcomes.ts';
 import type { MigrationContext } from '../../../migration/engine/context.ts';
@@ -61,7 +61,7 @@ export function organizationFigures(tallies: Tallies): Record<string, object> {
 export function sumOf(all: ReadonlyMap<Entity, Figures>): Figures {
   const sums = names.map((name) => {
     const own = [...all.values()].map((figures) => figures[name]);
-    return [name, own.reduce((sum, figure) => sum + figure, 0)] as const;
+    return [name, totalOf(own)] as const;
   });
   return Object.fromEntries(sums) as Figures;
 }

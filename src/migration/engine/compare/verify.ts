@@ -1,6 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { forEachConcurrently } from '../../../lib/collections/for-each-concurrently.ts';
-import { sumOfValues } from '../../../lib/numbers.ts';
+import { totalOf } from '../../../lib/numbers.ts';
 import { namesBucketKey, settingsKey } from '../../../redis/keys.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
@@ -64,7 +64,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     stored: extras.stored,
     /** Entries of the name index compared with the profiles. */
     indexed,
-    read: sumOfValues(reading.read),
+    read: totalOf(reading.read.values()),
     /** How many are missing, different or extra. */
     differences: issues.count(scope.onConflict === 'abort' ? [...differing, ...problems] : differing),
     /** Those of them that are organizations that only compare names in another way: no apply changes that. */

@@ -47,7 +47,7 @@ export async function recordsOf(
   return { entity: entity as Entity, organization: await organizations.find(id), keys };
 }
 
-/** What the keys begin with that hold records, after the organization's base. */
+/** What the keys that hold records begin with, after the organization's base. */
 const kinds = {
   profiles: profileKey('', ''),
   'api-keys': apiKeyKey('', ''),
@@ -84,14 +84,12 @@ export async function* scanRecords(
       }
     }
   }
-  for (const entity of ['organizations', 'objects', 'denylist'] as const) {
+  if (entities.includes('organizations'))
+    for (const organization of among) yield { entity: 'organizations', organization, key: '' };
+  for (const entity of ['objects', 'denylist'] as const) {
     if (!entities.includes(entity)) continue;
     for (const organization of among) {
       const { base, index } = organization;
-      if (entity === 'organizations') {
-        yield { entity, organization, key: '' };
-        continue;
-      }
       const key = entity === 'objects' ? objectsKey(base) : denylistKey(base, index);
       for await (const pairs of scanPairs(store, key)) {
         context.signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import { counted, formatNumber, sumOfValues } from '../../../lib/numbers.ts';
+import { counted, formatNumber, totalOf } from '../../../lib/numbers.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
@@ -64,7 +64,7 @@ function refusalOf(
   { stored }: Extras,
   atMost: number | undefined,
 ): string | undefined {
-  const sum = sumOfValues(toRemove);
+  const sum = totalOf(toRemove.values());
   if (atMost !== undefined) {
     return sum > atMost
       ? `--prune would remove ${counted(sum, 'record')}, more than --prune-at-most ${atMost}`
@@ -83,7 +83,7 @@ function refusalOf(
 /** Removes what was planned, and counts it. What was written here since stays. */
 export async function prune(context: MigrationContext, plan: PrunePlan): Promise<Pruned> {
   const removed = new Map<Entity, number>();
-  const all = sumOfValues(plan.toRemove);
+  const all = totalOf(plan.toRemove.values());
   let done = 0;
   for (const batch of inBatches(plan.records.sorted(), { size: prunedAtOnce, kindOf: groupOf })) {
     if (context.signal.aborted) break;

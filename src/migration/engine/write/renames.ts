@@ -1,4 +1,5 @@
 import { orderRenames } from '../../analysis/chains.ts';
+import { totalOf } from '../../../lib/numbers.ts';
 import type { Rename } from '../../analysis/names.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
@@ -81,7 +82,7 @@ export async function countPendingRenames(runStore: RunStore, run: string): Prom
     pendingRenamesKey(organizationBase(prefix, id)),
   );
   const counts = await Promise.all(keys.map((key) => store.hlen(key)));
-  return counts.reduce((sum, count) => sum + count, 0);
+  return totalOf(counts);
 }
 
 async function sendRenames(

@@ -5,7 +5,7 @@ import type { DatabaseUrl } from './urls.ts';
 /** A column of a query's result. */
 export interface Column {
   readonly name: string;
-  /** What the column holds that is not text, with the SQL that makes text of it; completes a sentence. */
+  /** What the column holds if it is not text, with the SQL that makes text of it; completes a sentence. */
   readonly notText?: string;
   /** Whether the column holds JSON, which is given as it is. */
   readonly isJson?: boolean;

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- @key any
--- Which of the commands that the bridge uses its Redis user may not run. They are tried on a key of the script's own;
+-- The commands that the bridge uses and its Redis user may not run. They are tried on a key of the script's own;
 -- that most of them fail for its type does not matter.
 --
 -- KEYS[1]  <prefix>permissions

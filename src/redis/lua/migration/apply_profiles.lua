@@ -132,8 +132,7 @@ local function create(row, position, profile)
 end
 
 local function update(row, position, profile, old)
-  local user, normalized_name, have = row[1], row[2], {}
-  for i = 1, #old, 2 do have[old[i]] = old[i + 1] end
+  local user, normalized_name, have = row[1], row[2], by_name(old)
   local fields = fields_of(row, have)
   if is_same(have, #old / 2, fields) and (normalized_name == '' or holder_of(index, normalized_name) == user) then
     return 'unchanged'
