@@ -3,7 +3,7 @@ import { readContractPolicy } from './deprecation/policy/contract-policy.ts';
 import { watchPolicy } from './deprecation/policy/policy-store.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import type { Log } from './log.ts';
-import { createMediaStore } from './media/open.ts';
+import { openMediaStore } from './media/open.ts';
 import { watchMedia } from './media/lifecycle.ts';
 import { openStore } from './redis/connection/open.ts';
 
@@ -13,7 +13,7 @@ export type Resources = Awaited<ReturnType<typeof openResources>>;
 async function openResources(config: Config, log: Log, releasers: Releasers) {
   const { store, redisUrl } = await openStore(config, releasers, log);
   const { media, arePicturesAvailable, close } = watchMedia(
-    await createMediaStore(config.mediaUrl, config),
+    await openMediaStore(config.mediaUrl, config),
     log,
   );
   releasers.onClose('picture store', close);

@@ -35,7 +35,7 @@ const gauges = {
   set_aside_entries: [
     'Changes that the legacy service refused, for an operator to decide about (admin cutover aside).',
   ],
-  replay_paused: ['1 if the replay pauses (admin cutover status says why), else 0.'],
+  replay_paused: ['1 if the replay is paused (admin cutover status says why), else 0.'],
 } satisfies Record<string, GaugeSpec>;
 
 function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
@@ -78,6 +78,5 @@ export function createCutoverMetrics(read: () => Promise<Evidence>): MetricsText
       values = evidence?.state.isStored === true ? valuesOf(evidence) : undefined;
       return await registry.metrics();
     },
-    contentType: registry.contentType,
   };
 }

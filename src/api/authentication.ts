@@ -20,7 +20,7 @@ export interface AuthenticationOptions {
 type Found = { kind: 'unknown' } | { kind: string; caller: Caller };
 
 /** An authenticated caller. */
-export interface Session<Outcome = AuthenticationOutcome> {
+export interface AuthenticatedCaller<Outcome = AuthenticationOutcome> {
   /** What the organization's keys in Redis begin with. */
   base: string;
   found: Extract<Outcome, { caller: Caller }>;
@@ -33,12 +33,12 @@ export type Authenticate<Outcome> = (store: RedisClient, base: string, sha256: s
  * Authenticates a request (contract 5) and records its caller. Throws a 401 `missing-credentials` or `invalid-api-key`,
  * or a 429 `rate-limited` if too many authentications from this address have failed.
  */
-export async function openSession<Outcome extends Found>(
+export async function authenticateCaller<Outcome extends Found>(
   authenticate: Authenticate<Outcome>,
   request: Request,
   response: Response,
   options: AuthenticationOptions,
-): Promise<Session<Outcome>> {
+): Promise<AuthenticatedCaller<Outcome>> {
   const { organizationHeader } = options;
   const call = callOf(response);
   const credentials = findCredentials(request, options);
@@ -56,7 +56,7 @@ export async function openSession<Outcome extends Found>(
     throw invalidApiKey();
   }
   call.caller = found.caller;
-  return { base, found: found as Session<Outcome>['found'] };
+  return { base, found: found as AuthenticatedCaller<Outcome>['found'] };
 }
 
 /** Throws a 403 `admin-required` or `no-user` if the operation is not for this caller. */

@@ -1,7 +1,7 @@
 import type { Operation } from '../contract/operations.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
-import type { Authenticate, Session } from './authentication.ts';
+import type { Authenticate, AuthenticatedCaller } from './authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
 import { listBody, parseReplacements, parseUsernames } from './denylist/list-body.ts';
 import type { BodyReader } from './middleware/receive-body.ts';
@@ -21,7 +21,7 @@ export interface Row<Outcome = AuthenticationOutcome, Body = unknown> {
   authenticate: Authenticate<Outcome>;
   /** Undefined if the operation has none. */
   body: BodyReader<Body> | undefined;
-  handler: (session: Session<Outcome>, body: Body) => Promise<Answer> | Answer;
+  handler: (authenticated: AuthenticatedCaller<Outcome>, body: Body) => Promise<Answer> | Answer;
 }
 
 export interface OperationOptions extends ProfileOptions {

@@ -4,7 +4,12 @@ import type { Queueing } from '../cutover/replay/queue/queueing.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { TargetCheck } from '../lib/hosts.ts';
-import { openSession, requireRole, type AuthenticationOptions, type Session } from './authentication.ts';
+import {
+  authenticateCaller,
+  requireRole,
+  type AuthenticationOptions,
+  type AuthenticatedCaller,
+} from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
 import type { Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
@@ -89,22 +94,22 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     // A body that came with its headers is parsed right after them, before the event loop's next phase.
     if (row.body !== undefined && !request.complete) await nextPhase();
     const isLate = row.body !== undefined && !request.complete;
-    let session: Session;
+    let authenticated: AuthenticatedCaller;
     slots.enter();
     try {
       // A forwarded read has asked for its mode already.
       const mode = row.body === undefined && forwarding === undefined ? cutover.readMode() : undefined;
       if (mode instanceof Promise) await mode;
-      session = await openSession(row.authenticate, request, response, options);
-      const { caller } = session.found;
-      if (enforceRateLimit !== undefined) await enforceRateLimit(response, session.base, caller.keyId);
+      authenticated = await authenticateCaller(row.authenticate, request, response, options);
+      const { caller } = authenticated.found;
+      if (enforceRateLimit !== undefined) await enforceRateLimit(response, authenticated.base, caller.keyId);
       requireRole(caller, row.role, row.needsUser);
-      if (row.body === undefined) return await row.handler(session, undefined);
+      if (row.body === undefined) return await row.handler(authenticated, undefined);
     } finally {
       slots.leave();
     }
 
-    const { keyId } = session.found.caller;
+    const { keyId } = authenticated.found.caller;
     const bytes = maxBytesOf(request, row.body.maxBytes(request));
     // Even if it has arrived, a compressed body has yet to be decompressed, and a large one to be read from its file.
     const takesTime = isLate || isCompressed(request) || (given !== undefined && isLarge(bytes));
@@ -119,19 +124,19 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       try {
         // A request is checked against the key and the settings as they are when its body has arrived.
         if (isLate || hasWaited) {
-          session = await openSession(row.authenticate, request, response, options);
-          requireRole(session.found.caller, row.role, row.needsUser);
+          authenticated = await authenticateCaller(row.authenticate, request, response, options);
+          requireRole(authenticated.found.caller, row.role, row.needsUser);
         }
-        if ('snapshot' in session.found) {
-          const { snapshot } = session.found;
+        if ('snapshot' in authenticated.found) {
+          const { snapshot } = authenticated.found;
           snapshot.epoch = admission.epoch;
           if (admission.mode === 'reverse') {
             const { organizationId = '' } = callOf(response);
-            const caller = { ...session.found.caller, organizationId };
+            const caller = { ...authenticated.found.caller, organizationId };
             snapshot.queued = queueing(caller, String(request.headers['x-api-key']));
           }
         }
-        return await row.handler(session, body);
+        return await row.handler(authenticated, body);
       } finally {
         slots.leave();
       }

@@ -83,20 +83,10 @@ export async function listen(
     response.once('finish', () => socket.end());
     answer(request, response);
   });
-  // Unlimited, since headers beyond the limit would be dropped; their size is limited anyway (431).
-  server.maxHeadersCount = 0;
   // A client that closes its side after its requests still gets its responses.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   refuseUnreadable(server, baseUrlOf(app));
-  server.headersTimeout = 20_000;
-  // For bodies that nobody reads; those that are read have their own, slightly shorter limit.
-  server.requestTimeout = 200_000;
-  server.keepAliveTimeout = 65_000;
-  server.timeout = timeout;
-  server.on('timeout', (socket: Socket) => {
-    // The handler of the response in progress may take longer.
-    if (!responseInProgress(socket) || socket.writableLength > 0) socket.destroy();
-  });
+  setLimits(server, timeout);
 
   server.listen({ host, port, backlog: 1024 });
   try {
@@ -108,19 +98,6 @@ export async function listen(
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
 
   let drained: Promise<void> | undefined;
-  const drain = async (): Promise<void> => {
-    draining = true;
-    await sleep(Math.max(drainDelay, drainPause));
-    await untilAcceptQueueIsEmpty(server);
-    const closed = once(server, 'close');
-    // The http server's own close would also cut idle connections, whose next request may have been sent.
-    NetServer.prototype.close.call(server);
-    await sleep(drainPause);
-    server.closeIdleConnections();
-    const late = setTimeout(() => server.closeAllConnections(), drainTimeout);
-    await closed;
-    clearTimeout(late);
-  };
   return {
     port: address.port,
     /** Whether it is about to stop: it still answers requests, but is not ready for new ones. */
@@ -129,8 +106,40 @@ export async function listen(
      * Answers the requests that were sent, each with `Connection: close`, and stops. New connections are still accepted
      * for a moment, since load balancers need time to notice.
      */
-    drain: (): Promise<void> => (drained ??= drain()),
+    drain: (): Promise<void> => {
+      draining = true;
+      return (drained ??= drain(server, drainDelay));
+    },
   };
+}
+
+/** Sets how long clients may take; `timeout` as for `inactivityTimeout`. */
+function setLimits(server: Server, timeout: number): void {
+  // Unlimited, since headers beyond the limit would be dropped; their size is limited anyway (431).
+  server.maxHeadersCount = 0;
+  server.headersTimeout = 20_000;
+  // For bodies that nobody reads; those that are read have their own, slightly shorter limit.
+  server.requestTimeout = 200_000;
+  server.keepAliveTimeout = 65_000;
+  server.timeout = timeout;
+  server.on('timeout', (socket: Socket) => {
+    // The handler of the response in progress may take longer.
+    if (!responseInProgress(socket) || socket.writableLength > 0) socket.destroy();
+  });
+}
+
+/** Closes a server once what was sent to it has been answered. */
+async function drain(server: Server, drainDelay: number): Promise<void> {
+  await sleep(Math.max(drainDelay, drainPause));
+  await untilAcceptQueueIsEmpty(server);
+  const closed = once(server, 'close');
+  // The http server's own close would also cut idle connections, whose next request may have been sent.
+  NetServer.prototype.close.call(server);
+  await sleep(drainPause);
+  server.closeIdleConnections();
+  const late = setTimeout(() => server.closeAllConnections(), drainTimeout);
+  await closed;
+  clearTimeout(late);
 }
 
 /** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */

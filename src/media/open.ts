@@ -6,7 +6,7 @@ import { readMediaUrl } from './url.ts';
  * Opens the picture store that MEDIA_URL names (see readMediaUrl) after a test write. Rejects with one line that says
  * what to do if it cannot be used. The S3 client is loaded only for a bucket.
  */
-export async function createMediaStore(
+export async function openMediaStore(
   mediaUrl: string | undefined,
   { dataDir, aws = {} }: { dataDir: string; aws?: BucketCredentials },
 ): Promise<MediaStore> {

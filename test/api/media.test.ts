@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express, { type ErrorRequestHandler } from 'express';
 import { MediaUnavailableError, newPictureName, type MediaStore } from '../../src/media/store.ts';
 import { serveMedia } from '../../src/api/media.ts';
-import { createMediaStore } from '../../src/media/open.ts';
+import { openMediaStore } from '../../src/media/open.ts';
 import { until } from '../support/until.ts';
 
 const name = newPictureName('png');
@@ -49,7 +49,7 @@ const onError: ErrorRequestHandler = (error, _request, response, _next) => {
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'media-serve-'));
-  store = await createMediaStore(`file://${folder}`, { dataDir: folder });
+  store = await openMediaStore(`file://${folder}`, { dataDir: folder });
   await store.save(name, pixels);
   const app = express();
   app.get('/media/:file', serveMedia(store));

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createLog } from '../../src/log.ts';
 import { watchMedia } from '../../src/media/lifecycle.ts';
 import { newPictureName } from '../../src/media/store.ts';
-import { createMediaStore } from '../../src/media/open.ts';
+import { openMediaStore } from '../../src/media/open.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
 import { halves } from './pictures.ts';
@@ -61,7 +61,7 @@ describeWithS3('while the bucket is away', () => {
   });
 
   test('its absence and its return are noticed without any upload', async () => {
-    const store = await createMediaStore(bucket(), { dataDir: folder, aws: s3Credentials });
+    const store = await openMediaStore(bucket(), { dataDir: folder, aws: s3Credentials });
     const { arePicturesAvailable, close } = watchMedia(store, log, 10);
     const until = async (available: boolean): Promise<void> => {
       while (arePicturesAvailable() !== available) await store.open(newPictureName('png'), 1).catch(() => {});
@@ -76,7 +76,7 @@ describeWithS3('while the bucket is away', () => {
 
 test('a folder that can no longer be written to is noticed without any upload', async () => {
   const media = path.join(folder, 'media');
-  const store = await createMediaStore(`file://${media}`, { dataDir: folder });
+  const store = await openMediaStore(`file://${media}`, { dataDir: folder });
   const watched = watchMedia(store, log, 60_000);
   await rm(media, { recursive: true });
   await expect(watched.media.save(newPictureName('png'), Buffer.from('x'))).rejects.toThrow('ENOENT');

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { MediaUnavailableError, newPictureName, readWhole } from '../../src/media/store.ts';
-import { createMediaStore } from '../../src/media/open.ts';
+import { openMediaStore } from '../../src/media/open.ts';
 
 let dataDir = '';
-const open = async () => createMediaStore(undefined, { dataDir });
+const open = async () => openMediaStore(undefined, { dataDir });
 const files = async () => readdir(path.join(dataDir, 'media'));
 
 beforeEach(async () => {
@@ -26,9 +26,9 @@ test('opening creates the folder and leaves nothing in it', async () => {
 test('a process killed while saving leaves no truncated picture', async () => {
   const size = 3_000_000;
   const script = `
-    import { createMediaStore } from './src/media/open.ts';
+    import { openMediaStore } from './src/media/open.ts';
     import { newPictureName } from './src/media/store.ts';
-    const store = await createMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
+    const store = await openMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
     for (;;) { await store.save(newPictureName('png'), Buffer.alloc(${size}, 'p')); process.stdout.write('.'); }`;
   const saving = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -57,9 +57,9 @@ test('a file left half-saved by a crash is removed at the next start, one that a
 
 test('reading a picture in many parts causes no warning', () => {
   const script = `
-    import { createMediaStore } from './src/media/open.ts';
+    import { openMediaStore } from './src/media/open.ts';
     import { newPictureName } from './src/media/store.ts';
-    const store = await createMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
+    const store = await openMediaStore(undefined, { dataDir: ${JSON.stringify(dataDir)} });
     const name = newPictureName('png');
     await store.save(name, Buffer.alloc(1000));
     const picture = await store.open(name, 10);
@@ -99,7 +99,7 @@ test('a folder that cannot be written to is refused at start, in one line with t
   await writeFile(path.join(dataDir, 'media'), 'a file in its place');
   // Linux lets nobody make a folder under /proc, not even root.
   for (const url of [undefined, 'file:///proc/nobody/media']) {
-    await expect(createMediaStore(url, { dataDir })).rejects.toThrow(
+    await expect(openMediaStore(url, { dataDir })).rejects.toThrow(
       /^MEDIA_URL: the folder \S+ cannot be written \(E[A-Z]+\); let [^\n]*$/,
     );
   }

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MediaUnavailableError, newPictureName, readWhole, type MediaStore } from '../../src/media/store.ts';
-import { createMediaStore } from '../../src/media/open.ts';
+import { openMediaStore } from '../../src/media/open.ts';
 import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
 
 let folder = '';
@@ -28,7 +28,7 @@ async function open(url: string, credentials: object = s3Credentials): Promise<M
 }
 
 const openOnce = (url: string, credentials: object = s3Credentials) =>
-  createMediaStore(url, { dataDir: folder, aws: credentials });
+  openMediaStore(url, { dataDir: folder, aws: credentials });
 
 async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
   for (;;) {

@@ -5,13 +5,13 @@ import {
   removeDenied as remove,
   type DenylistContext,
 } from '../../redis/denylist.ts';
-import type { Session } from '../authentication.ts';
+import type { AuthenticatedCaller } from '../authentication.ts';
 import type { Answer } from '../respond.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** The handlers of the denylist operations. */
 export function createDenylistHandlers(store: RedisClient) {
-  const contextOf = ({ base, found }: Session): DenylistContext => ({
+  const contextOf = ({ base, found }: AuthenticatedCaller): DenylistContext => ({
     store,
     base,
     keyId: found.caller.keyId,
@@ -19,8 +19,11 @@ export function createDenylistHandlers(store: RedisClient) {
   });
   return {
     /** Contract 4.3. */
-    banUsernames: async (session: Session, replacements: ReadonlyMap<string, string>): Promise<Answer> => {
-      const outcome = await ban(contextOf(session), replacements);
+    banUsernames: async (
+      authenticated: AuthenticatedCaller,
+      replacements: ReadonlyMap<string, string>,
+    ): Promise<Answer> => {
+      const outcome = await ban(contextOf(authenticated), replacements);
       if (outcome.kind === 'busy') return busy(partlyMade);
       // "The request may succeed in part; the response then lists the usernames that could not be added." (4.3.5)
       const { failures } = outcome;
@@ -29,14 +32,20 @@ export function createDenylistHandlers(store: RedisClient) {
       return { kind: 'lists', lists: { usernamesNotAdded, failures } };
     },
     /** Contract 4.4. */
-    removeDeniedUsernames: async (session: Session, usernames: readonly string[]): Promise<Answer> => {
-      const outcome = await remove(contextOf(session), usernames);
+    removeDeniedUsernames: async (
+      authenticated: AuthenticatedCaller,
+      usernames: readonly string[],
+    ): Promise<Answer> => {
+      const outcome = await remove(contextOf(authenticated), usernames);
       if (outcome.kind === 'busy') return busy(partlyMade);
       return { kind: 'lists', lists: { usernamesDeleted: outcome.deleted, usernamesInUse: outcome.inUse } };
     },
     /** Contract 4.5. */
-    overwriteDenylist: async (session: Session, usernames: readonly string[]): Promise<Answer> => {
-      const outcome = await overwrite(contextOf(session), usernames);
+    overwriteDenylist: async (
+      authenticated: AuthenticatedCaller,
+      usernames: readonly string[],
+    ): Promise<Answer> => {
+      const outcome = await overwrite(contextOf(authenticated), usernames);
       switch (outcome.kind) {
         case 'overwritten':
           return { kind: 'no-content' };

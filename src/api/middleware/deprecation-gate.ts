@@ -7,7 +7,7 @@ import {
   type DeprecationPolicy,
 } from '../../deprecation/policy/policy.ts';
 import { authenticate } from '../../redis/changes.ts';
-import { claimedOrganization, openSession, type AuthenticationOptions } from '../authentication.ts';
+import { claimedOrganization, authenticateCaller, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
 
 /**
@@ -26,7 +26,7 @@ export function createGate(policy: () => DeprecationPolicy, options: Authenticat
     if (exemptions.length === 0) {
       call.isUnchecked = claimed !== undefined && Boolean(request.headers['x-api-key']);
     } else {
-      await openSession(authenticate, request, response, options).catch((error: unknown) => {
+      await authenticateCaller(authenticate, request, response, options).catch((error: unknown) => {
         if (!(error instanceof ProblemError)) throw error;
       });
       const { caller } = call;

@@ -38,8 +38,8 @@ export function createLoadShedding(limits = defaultLimits) {
 
   let slotsInUse = 0;
   let openBodies = 0;
-  const large = createCounter(limits.largeBodies, limits.largeBodiesPerSender);
-  const small = createCounter(Infinity, limits.smallBodiesPerSender);
+  const large = createCounter(limits.largeBodies, limits.largeBodiesPerSender, refuse);
+  const small = createCounter(Infinity, limits.smallBodiesPerSender, refuse);
 
   return {
     /** For requests in progress. */
@@ -59,33 +59,12 @@ export function createLoadShedding(limits = defaultLimits) {
      */
     openBodies: {
       enter: (sender: string, bytes: number): OpenBody => {
-        const counter = isLarge(bytes) ? large : small;
-        const { limit, perSender, bySender } = counter;
-        let counted = 0;
-        const countAs = (count: number): void => {
-          const more = count - counted;
-          const ofSender = (bySender.get(sender) ?? 0) + more;
-          if (counter.open + more > limit) refuse('This instance is receiving too many large bodies.');
-          if (ofSender > perSender) {
-            // This is not overload: only this sender has reached its limit.
-            throw new ProblemError(
-              'overloaded',
-              'Too many bodies are being sent at the same time with this API key, or from this address.',
-            );
-          }
-          if (ofSender > 0) bySender.set(sender, ofSender);
-          else bySender.delete(sender);
-          counter.open += more;
-          counted = count;
-        };
-        countAs(1);
+        const body = (isLarge(bytes) ? large : small)(sender);
         openBodies++;
         return {
-          // Not above the limit of one sender: a single body is accepted, however large MAX_LIST_BYTES is.
-          reserve: (memory) =>
-            countAs(Math.min(Math.max(1, Math.round(memory / largeBodyMemory)), perSender)),
+          ...body,
           leave: () => {
-            countAs(0);
+            body.leave();
             openBodies--;
           },
         };
@@ -97,8 +76,35 @@ export function createLoadShedding(limits = defaultLimits) {
   };
 }
 
-function createCounter(limit: number, perSender: number) {
-  return { limit, perSender, open: 0, bySender: new Map<string, number>() };
+/** Counts the bodies of one size, in all and by sender; a large one may count as several. */
+function createCounter(limit: number, perSender: number, refuse: (detail: string) => never) {
+  let open = 0;
+  const bySender = new Map<string, number>();
+  return (sender: string): OpenBody => {
+    let counted = 0;
+    const countAs = (count: number): void => {
+      const more = count - counted;
+      const ofSender = (bySender.get(sender) ?? 0) + more;
+      if (open + more > limit) refuse('This instance is receiving too many large bodies.');
+      if (ofSender > perSender) {
+        // This is not overload: only this sender has reached its limit.
+        throw new ProblemError(
+          'overloaded',
+          'Too many bodies are being sent at the same time with this API key, or from this address.',
+        );
+      }
+      if (ofSender > 0) bySender.set(sender, ofSender);
+      else bySender.delete(sender);
+      open += more;
+      counted = count;
+    };
+    countAs(1);
+    return {
+      // Not above the limit of one sender: a single body is accepted, however large MAX_LIST_BYTES is.
+      reserve: (memory) => countAs(Math.min(Math.max(1, Math.round(memory / largeBodyMemory)), perSender)),
+      leave: () => countAs(0),
+    };
+  };
 }
 
 /** Whether a body of this many bytes counts as a large one. */

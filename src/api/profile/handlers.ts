@@ -7,7 +7,7 @@ import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
 import { isBacklogFull, isOutdated } from '../../redis/changes.ts';
-import type { Session } from '../authentication.ts';
+import type { AuthenticatedCaller } from '../authentication.ts';
 import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
 import type { BodyReader } from '../middleware/receive-body.ts';
 import type { Answer } from '../respond.ts';
@@ -64,7 +64,7 @@ export interface ProfileOptions {
 export function createProfileHandlers({ store, pictures, fileUrl }: ProfileOptions) {
   return {
     /** Contract 4.1. */
-    getProfile: ({ found }: Session<ReadOutcome>): Answer =>
+    getProfile: ({ found }: AuthenticatedCaller<ReadOutcome>): Answer =>
       found.kind === 'profile'
         ? { kind: 'json', body: toGetView(found.profile, fileUrl) }
         : new ProblemError('profile-not-found', 'You have no profile yet.'),
@@ -73,7 +73,10 @@ export function createProfileHandlers({ store, pictures, fileUrl }: ProfileOptio
      * file that no profile refers to in the end is removed at once; if that fails, or the outcome is unknown, the sweep
      * removes it (media/lifecycle.ts).
      */
-    putProfile: async ({ base, found }: Session, { change, file }: ProfileBody): Promise<Answer> => {
+    putProfile: async (
+      { base, found }: AuthenticatedCaller,
+      { change, file }: ProfileBody,
+    ): Promise<Answer> => {
       const { caller, snapshot, at } = found;
       const stored = file && (await pictures.store(base, file, at));
       if (stored !== undefined && stored.kind !== 'stored') return pictureProblem(stored);

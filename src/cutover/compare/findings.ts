@@ -68,7 +68,7 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     }
     const what = 'comparisons with the legacy service and gaps';
     if (reason !== undefined && !isFailing)
-      log.warn(`${what} cannot be saved; until gaps are, no switch is made`, { reason });
+      log.warn(`${what} cannot be saved; the mode cannot be switched until the gaps are`, { reason });
     if (reason === undefined && isFailing) log.info(`${what} are saved again`);
     isFailing = reason !== undefined;
   }

@@ -29,7 +29,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     if (now() < closedUntil) return;
     pauses = Math.max(pauses + 1, isOwn ? maxPauses : 0);
     closedUntil = now() + delayAfter(pauses);
-    if (because !== reason) log.warn('the replay to the legacy service pauses', { reason });
+    if (because !== reason) log.warn('the replay to the legacy service is paused', { reason });
     because = reason;
     isShown = true;
     onPause(reason);
@@ -62,7 +62,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     answered: (): void => {
       refusedKeys.clear();
       pauses = 0;
-      if (because !== undefined) log.info('the replay to the legacy service goes on');
+      if (because !== undefined) log.info('the replay to the legacy service continues');
       because = undefined;
       if (isShown) onPause(undefined);
       isShown = false;

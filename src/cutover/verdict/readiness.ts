@@ -215,7 +215,7 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
       remedy:
         pausedBecause === undefined
           ? `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`
-          : `the replay pauses, since ${pausedBecause}`,
+          : `the replay is paused: ${pausedBecause}`,
     };
   }
   yield* judgeSetAside(setAside, to);

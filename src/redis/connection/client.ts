@@ -68,12 +68,12 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
     retryStrategy: backoff,
     reconnectOnError: reconnectFromReplica(),
   });
-  outliveAnnouncements(client);
+  keepReconnecting(client);
   return client;
 }
 
 /** ioredis gives up for good if a failover is announced while it asks a sentinel for the master's address. */
-function outliveAnnouncements(client: Redis): void {
+function keepReconnecting(client: Redis): void {
   const disconnect = client.disconnect.bind(client);
   let isWanted = true;
   client.disconnect = (reconnect = false) => {

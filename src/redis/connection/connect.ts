@@ -78,7 +78,7 @@ const refusedCredentials = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH)/;
 /** Resolves once the client is ready; rejects at the deadline, or at once if waiting cannot help or is aborted. */
 async function untilReady(client: RedisClient, end: number, signal?: AbortSignal): Promise<void> {
   let last = new Error('no answer');
-  const isHopeless = (): boolean => refusedCredentials.test(deepest(last).message);
+  const isHopeless = (): boolean => refusedCredentials.test(lastNodeErrorOf(last).message);
   client.on('error', (error: Error) => {
     if (!isHopeless()) last = error;
   });
@@ -153,12 +153,12 @@ async function askMasters(client: RedisClient, end: number): Promise<{ node: Red
 }
 
 /** Of a cluster, the error of the node that was asked last. */
-function deepest(error: unknown): NodeJS.ErrnoException {
+function lastNodeErrorOf(error: unknown): NodeJS.ErrnoException {
   return (error as { lastNodeError?: NodeJS.ErrnoException }).lastNodeError ?? (error as Error);
 }
 
 function unreachable({ display }: RedisAddress, cause: unknown): Error {
-  const { message, code } = deepest(cause);
+  const { message, code } = lastNodeErrorOf(cause);
   // An AggregateError, of several addresses tried, has a code only.
   const reason = message === '' ? (code ?? 'no answer') : message.replaceAll('\n', ' ');
   const [scheme] = display.split(':', 1);

@@ -22,7 +22,7 @@ test('findings that cannot be saved are kept, and an outage is logged once', asy
   await findings.flush();
   await findings.flush();
   expect(logged).toEqual([
-    'comparisons with the legacy service and gaps cannot be saved; until gaps are, no switch is made',
+    'comparisons with the legacy service and gaps cannot be saved; the mode cannot be switched until the gaps are',
   ]);
   expect(findings.hasUnsavedGaps()).toBe(true);
   isAway = false;

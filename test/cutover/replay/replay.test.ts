@@ -333,7 +333,7 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
   const { out } = await tool('cutover status');
   expect(out).toMatch(/Replay to the legacy service: 1 waiting, the oldest for \d+\.\d s; set aside: 0/);
   expect(out).toMatch(
-    /The replay pauses: the legacy service answered a change with 404: LEGACY_BASE_URL .* \(change \d+-\d+ of organization /,
+    /The replay is paused: the legacy service answered a change with 404: LEGACY_BASE_URL .* \(change \d+-\d+ of organization /,
   );
   here.legacy.behaviour.failWith = undefined;
   await untilReplayed();

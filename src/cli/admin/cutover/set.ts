@@ -72,8 +72,13 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (unknown !== undefined) return problem(unknown);
 
   const queue = createReplayQueue(store, keyPrefix);
-  const { verdict, from, epoch, holds, instances } = await judgeUntilReady(context, store, to, options);
-  if (holds) {
+  const { verdict, from, epoch, isAlreadyInForce, instances } = await judgeUntilReady(
+    context,
+    store,
+    to,
+    options,
+  );
+  if (isAlreadyInForce) {
     // A tool that was killed after its switch may have left something.
     if (to !== 'reverse' && options.dryRun !== true) await discardReplay(context, queue, epoch);
     return done({ switched: false, from, to }, `The mode is ${to} already.`);
@@ -197,10 +202,10 @@ async function judgeUntilReady(
     const evidence = without(assumeStopped, await gatherEvidence(store, context.config().keyPrefix));
     const { mode: from, epoch, isStored, underWay, instances } = evidence.state;
     const verdict = judge(evidence, to);
-    const holds = from === to && isStored && underWay === undefined;
+    const isAlreadyInForce = from === to && isStored && underWay === undefined;
     const isOver =
-      holds || verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
-    if (isOver || context.signal.aborted) return { verdict, from, epoch, holds, instances };
+      isAlreadyInForce || verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
+    if (isOver || context.signal.aborted) return { verdict, from, epoch, isAlreadyInForce, instances };
     await sleep(1000, undefined, { signal: context.signal }).catch(() => {});
   }
 }
@@ -268,7 +273,7 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
       const who =
         missing.length === 0
           ? ''
-          : ` (no response from ${missing.join(', ')} within ${hold} s: look at it, or allow more time with --hold)`;
+          : ` (no response from ${missing.join(', ')} within ${hold} s: check why, or allow more time with --hold)`;
       return problem(`withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`, {
         json: { switched: false, from, to, reasons, missing },
       });

@@ -85,7 +85,7 @@ export function replayLines({ state, replay }: Evidence): string[] {
     oldestAt === undefined ? '' : `, the oldest for ${((state.now - oldestAt) / 1000).toFixed(1)} s`;
   return [
     `Replay to the legacy service: ${formatNumber(entries)} waiting${lag}; set aside: ${formatNumber(setAside)}`,
-    ...(pausedBecause === undefined ? [] : [`The replay pauses: ${pausedBecause}`]),
+    ...(pausedBecause === undefined ? [] : [`The replay is paused: ${pausedBecause}`]),
   ];
 }
 

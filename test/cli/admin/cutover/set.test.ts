@@ -177,7 +177,7 @@ describe('cutover set', () => {
     const admission = admitAtOnce(one);
     const { code, err } = await run('set mirror --hold 1');
     expect(code).toBe(1);
-    const who = `${one.id} within 1 s: look at it, or allow more time with --hold`;
+    const who = `${one.id} within 1 s: check why, or allow more time with --hold`;
     expect(err).toMatch(new RegExp(`withdrawn, the mode is shadow as before: .*${who}`));
     admission.release();
     const { mode, underWay, epoch } = await readCutover(store, prefix);
