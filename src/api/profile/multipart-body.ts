@@ -14,7 +14,7 @@ export const maxUploadBytes = maxPictureBytes + 2 * 1024 * 1024;
 
 const rules: BodyRules = {
   limit: maxUploadBytes,
-  tooLargeDetail: `The picture is larger than ${maxPictureBytes} bytes.`,
+  tooLargeDetail: `The body is larger than ${maxUploadBytes} bytes; the picture in it may have at most ${maxPictureBytes}.`,
   unreadable: 'invalid-multipart',
 };
 
@@ -36,22 +36,34 @@ export async function readUpload(request: Request, response: Response) {
   const parts = await parse(request, response, body);
   // Multer reads no body whose Content-Type it cannot parse.
   if (request.files === undefined && body.length > 0) throw invalid('The Content-Type is malformed.');
-  checkTextParts(body, boundary, parts);
-  const [file] = (request.files ?? []) as Express.Multer.File[];
+  checkParts(body, boundary, parts);
+  const [file, another] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file; a file needs a filename.');
+  if (another !== undefined) throw invalid('The multipart body holds more than one file.');
   return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
 }
+
+/** RFC 2046 §5.1.1. A long one that almost occurs in the body many times would be searched for all that time. */
+const maxBoundaryLength = 70;
 
 /** The boundary that separates the parts (RFC 2046 §5.1.1). */
 function boundaryOf({ headers }: Request): string {
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(headers['content-type'] ?? '') ?? [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) throw invalid('The Content-Type has no boundary.');
+  if (boundary.length > maxBoundaryLength) {
+    throw invalid(`The boundary in the Content-Type has more than ${maxBoundaryLength} characters.`);
+  }
   return boundary;
 }
 
+interface Encoded {
+  /** The Content-Transfer-Encoding, in lower case. */
+  encoding: string;
+}
+
 /** One part as multer read it. */
-type ParsedPart = { kind: 'file' } | { kind: 'text'; text: string; encoding: string };
+type ParsedPart = Encoded & ({ kind: 'file' } | { kind: 'text'; text: string });
 
 /** Parses a body into the request. Returns its parts in order, without those that multer skipped. */
 async function parse(request: Request, response: Response, body: Buffer): Promise<ParsedPart[]> {
@@ -61,24 +73,32 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
     defParamCharset: 'utf8',
     limits: {
       fileSize: maxPictureBytes,
-      files: 1,
+      // Forms may have further file inputs that were left empty.
+      files: 16,
       fields: 16,
       parts: 17,
+      // Multer makes arrays and objects of names such as a[1][b], also of those that are ignored.
+      fieldArrayIndexLimit: 100,
+      fieldNestingDepth: 8,
       // Any name: the headers of a part have at most 16 KiB.
       fieldNameSize: 16 * 1024,
       fieldSize: 64 * 1024,
       headerPairs: 100,
     },
     streamHandler: (_request: Request, stream: Writable) => {
-      stream.on('file', () => parts.push({ kind: 'file' }));
-      stream.on('field', (_name: string, text: string, { encoding }: { encoding: string }) => {
+      stream.on('file', (_name: string, _file: unknown, { encoding }: Encoded) => {
+        parts.push({ kind: 'file', encoding });
+      });
+      stream.on('field', (_name: string, text: string, { encoding }: Encoded) => {
         parts.push({ kind: 'text', text, encoding });
       });
       stream.end(body);
     },
   } as multer.Options).any();
   await promisify(parser)(request, response).catch((error: Error) => {
-    if (error instanceof multer.MulterError && error.code === 'LIMIT_FILE_SIZE') throw tooLarge(rules);
+    if (error instanceof multer.MulterError && error.code === 'LIMIT_FILE_SIZE') {
+      throw tooLarge({ ...rules, tooLargeDetail: `The picture is larger than ${maxPictureBytes} bytes.` });
+    }
     throw invalid(`The multipart body cannot be read: ${error.message}.`);
   });
   return parts;
@@ -88,21 +108,22 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
  * Refuses a body that multer accepted but did not read faithfully: it skips parts without a name, drops text in a
  * charset that it does not know, and replaces bytes that are not UTF-8.
  */
-function checkTextParts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]): void {
+function checkParts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]): void {
   const sent = [...partsOf(body, `--${boundary}`)];
   if (sent.length !== parsed.length) {
     throw invalid('A part is not readable: it needs a Content-Disposition of form-data, with a name.');
   }
   for (const [index, { headers, content }] of sent.entries()) {
     const part = parsed[index];
-    if (part?.kind !== 'text') continue;
+    if (part === undefined) continue;
+    const encoding = part.encoding.trim().slice(0, 40);
+    if (!/^(7bit|8bit|binary)$/.test(encoding)) {
+      throw invalid(`A part has the Content-Transfer-Encoding ${encoding}; send it as it is.`);
+    }
+    if (part.kind === 'file') continue;
     const charset = /^content-type:.*;\s*charset="?([^";\s]+)/im.exec(headers)?.[1];
     if (charset !== undefined && !utf8Charset.test(charset)) {
       throw invalid(`A text part is in the charset ${charset.slice(0, 40)}; send UTF-8.`);
-    }
-    if (!/^(7bit|8bit|binary)$/.test(part.encoding)) {
-      const encoding = part.encoding.slice(0, 40);
-      throw invalid(`A text part has the Content-Transfer-Encoding ${encoding}; send it as it is.`);
     }
     if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8; a file needs a filename.');
     if (part.text !== content.toString()) throw invalid('A text part is not readable as UTF-8 text.');

@@ -60,6 +60,22 @@ test('the file, and parts that are ignored, may have names of any length', async
   expect(answer.status).toBe(200);
 });
 
+test('a file input that was left empty does not count as a file', async () => {
+  const player = await (await bridge.newOrganization()).player('u1');
+  const data = form({ a: png });
+  data.append('b', new Blob([], { type: 'application/octet-stream' }), '');
+  expect((await player.request('PUT', '/api/profile/', { form: data })).status).toBe(200);
+});
+
+test('a part whose name stands for a huge array is refused at once', async () => {
+  const player = await (await bridge.newOrganization()).player('u1');
+  for (const parts of [{ 'x[4294967294]': '1', 'x[a][b]': '2' }, { [`x${'[a]'.repeat(1000)}`]: '1' }]) {
+    const answer = await upload(player, { ...parts, picture: png });
+    expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
+  }
+  expect((await upload(player, { 'x[5]': '1', 'tags[]': '2', picture: png })).status).toBe(200);
+});
+
 test('text parts take effect together with the file', async () => {
   const organization = await bridge.newOrganization({ objectImageUrlTemplate: 'https://i.example/x' });
   const player = await organization.player('u1');
@@ -95,6 +111,12 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
   const cases: [string, (picture: Buffer) => Record<string, Buffer | string>, number, string][] = [
     ['no file', () => ({ username: 'ada' }), 400, 'invalid-multipart'],
     ['two files', (p) => ({ a: p, b: p }), 400, 'invalid-multipart'],
+    [
+      'seventeen files',
+      (p) => Object.fromEntries([...'abcdefghijklmnopq'].map((name) => [name, p])),
+      400,
+      'invalid-multipart',
+    ],
     [
       'a file and a reference',
       (p) => ({ a: p, profilePictureObjectDefinitionId: '{"datasourceId":"d","objectDefinitionId":"o"}' }),
@@ -132,6 +154,39 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
     expect([answer.status, answer.body]).toMatchObject([status, { code }]);
     expect(await leftovers(organization.base)).toEqual(before);
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
+  });
+
+  test('a boundary that is longer than RFC 2046 allows', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const boundary = 'a'.repeat(71);
+    const body = `--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n--${boundary}--\r\n`;
+    const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` };
+    const answer = await player.request('PUT', '/api/profile/', { body, headers });
+    expect([answer.status, answer.body]).toMatchObject([
+      400,
+      { code: 'invalid-multipart', detail: 'The boundary in the Content-Type has more than 70 characters.' },
+    ]);
+  });
+
+  test('a body that is too large, though the picture in it is not', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const answer = await upload(player, { a: png, b: 'x'.repeat(7 * 1024 * 1024) });
+    expect([answer.status, (answer.body as { detail: string }).detail]).toEqual([
+      413,
+      'The body is larger than 7340032 bytes; the picture in it may have at most 5242880.',
+    ]);
+  });
+
+  test('a file in a transfer encoding, and the answer says so', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const part = `--x\r\nContent-Disposition: form-data; name="a"; filename="a.png"\r\nContent-Transfer-Encoding: base64\r\n\r\n`;
+    const body = `${part}${png.toString('base64')}\r\n--x--\r\n`;
+    const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+    const answer = await player.request('PUT', '/api/profile/', { body, headers });
+    expect([answer.status, (answer.body as { detail: string }).detail]).toEqual([
+      400,
+      'A part has the Content-Transfer-Encoding base64; send it as it is.',
+    ]);
   });
 
   test('a switch of the authority in the meantime', async () => {
