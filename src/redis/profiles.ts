@@ -45,7 +45,8 @@ export async function putProfile(
 ): Promise<PutOutcome> {
   const attempt = async (snapshot: WriteSnapshot): Promise<PutOutcome | undefined> => {
     const username = change.username === snapshot.username ? undefined : change.username;
-    const broken = username === undefined ? undefined : ruleFault(username, snapshot.settings);
+    const isOwn = username?.normalize('NFC') === snapshot.username?.normalize('NFC');
+    const broken = username === undefined || isOwn ? undefined : ruleFault(username, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
 
     const reply = await runChange(

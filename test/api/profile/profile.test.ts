@@ -189,6 +189,11 @@ describe('PUT profile', () => {
     }
     await bridge.store.hset(`${organization.base}p:u1`, { u: 'X!', t: '1' });
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'X!' } })).status).toBe(200);
+    await bridge.store.hset(`${organization.base}p:u1`, 'u', 'Zoé'.normalize('NFC'));
+    const decomposed = 'Zoé'.normalize('NFD');
+    expect((await player.request('PUT', '/api/profile/', { json: { username: decomposed } })).body).toEqual({
+      username: decomposed,
+    });
     expect((await player.request('PUT', '/api/profile/', { json: { username: 'abc' } })).status).toBe(200);
   });
 
