@@ -113,7 +113,7 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
     ['two files', (p) => ({ a: p, b: p }), 400, 'invalid-multipart'],
     [
       'seventeen files',
-      (p) => Object.fromEntries([...'abcdefghijklmnopq'].map((name) => [name, p])),
+      (p) => Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`file${n}`, p])),
       400,
       'invalid-multipart',
     ],
