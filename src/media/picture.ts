@@ -54,6 +54,28 @@ function hasTooManyScans(bytes: Buffer): boolean {
   return scans > maxScans;
 }
 
+/**
+ * Whether a GIF ends in a block, or before the frame that a block announces: libvips then shows the frames that are
+ * whole, whatever `failOn` says. Many programs write no trailer (0x3b), or zeros in its place; that is not truncated.
+ */
+function isTruncatedGif(bytes: Buffer): boolean {
+  const byte = (at: number): number => bytes[at] ?? 0;
+  const coloursAt = (at: number): number => (byte(at) & 0x80 ? 3 * 2 ** ((byte(at) & 7) + 1) : 0);
+  let at = 13 + coloursAt(10);
+  let isAfterFrame = false;
+  while (at < bytes.length) {
+    const isFrame = byte(at) === 0x2c;
+    if (!isFrame && byte(at) !== 0x21) return false;
+    at += isFrame ? 11 + coloursAt(at + 9) : 2;
+    // The block's data, in pieces that each begin with their length; the last one is empty.
+    for (let size = byte(at); size > 0; size = byte(at)) at += size + 1;
+    if (at >= bytes.length) return true;
+    at++;
+    isAfterFrame = isFrame;
+  }
+  return !isAfterFrame;
+}
+
 const encoders: Record<PictureExtension, (pixels: Sharp) => Sharp> = {
   jpg: (pixels) => pixels.jpeg({ quality: 85 }),
   png: (pixels) => pixels.png(),
@@ -73,10 +95,12 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
   if (extension === 'jpg' && hasTooManyScans(bytes)) {
     return { kind: 'invalid', reason: `has more than ${maxScans} progressive scans` };
   }
+  if (extension === 'gif' && isTruncatedGif(bytes)) return { kind: 'invalid', reason: 'cannot be decoded' };
   const input = {
     limitInputPixels: maxPixels,
     animated: true,
-    // Refuses truncated pictures. 'warning' would refuse photos of some phones (Samsung's "Invalid SOS parameters").
+    // Refuses truncated pictures, except GIFs of several frames (see above). 'warning' would refuse photos of some
+    // phones (Samsung's "Invalid SOS parameters").
     failOn: 'error',
   } as const;
   try {

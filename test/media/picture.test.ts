@@ -76,6 +76,50 @@ describe('an uploaded file', () => {
     },
   );
 
+  describe('that is an animated GIF', () => {
+    const animation = async () =>
+      await frames([
+        [255, 0, 0],
+        [0, 255, 0],
+        [0, 0, 255],
+      ])
+        .gif({ delay: [100, 200, 300], reuse: false })
+        .toBuffer();
+
+    test('is invalid if truncated, also where its first frames are whole', async () => {
+      const whole = await animation();
+      const { length } = whole;
+      for (const kept of [0.4 * length, 0.7 * length, 0.9 * length, length - 50, length - 2])
+        expect(await decodePicture(whole.subarray(0, kept))).toEqual({
+          kind: 'invalid',
+          reason: 'cannot be decoded',
+        });
+    });
+
+    test('is invalid if truncated at any byte, except where a frame ends', async () => {
+      const whole = gifOfFrames(20, 20, 3);
+      const header = 19;
+      const frame = (whole.length - header - 1) / 3;
+      const accepted: number[] = [];
+      for (let kept = 13; kept < whole.length; kept++)
+        if ((await decodePicture(whole.subarray(0, kept))).kind !== 'invalid') accepted.push(kept);
+      expect(accepted).toEqual([1, 2, 3].map((count) => header + count * frame));
+    });
+
+    test.each([
+      ['without the trailer, which some programs do not write', (gif: Buffer) => gif.subarray(0, -1)],
+      [
+        'with zeros in place of the trailer',
+        (gif: Buffer) => Buffer.concat([gif.subarray(0, -1), Buffer.alloc(9)]),
+      ],
+      ['with zeros after the trailer', (gif: Buffer) => Buffer.concat([gif, Buffer.alloc(9)])],
+      ['with text after the trailer', (gif: Buffer) => Buffer.concat([gif, Buffer.from('!,;')])],
+    ])('is accepted %s', async (_, change) => {
+      const { bytes } = await decoded(change(await animation()));
+      expect((await sharp(bytes, { animated: true }).metadata()).pages).toBe(3);
+    });
+  });
+
   test.each(['\xff\xd8\xff', '\x89PNG\r\n\x1a\n', 'GIF89a', 'RIFF\0\0\0\0WEBP'])(
     'with the first bytes %j and garbage behind them is invalid',
     async (head) => {
