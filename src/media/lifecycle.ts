@@ -32,9 +32,12 @@ export function createPictures(store: RedisClient, media: MediaStore, log?: Log)
   };
   return {
     discard,
-    /** Decodes a picture and stores it as pending since `at` (ms). If it throws, it leaves no file behind. */
-    store: async (base: string, bytes: Buffer, at: number): Promise<StoredPicture> => {
-      const picture = await decodePicture(bytes);
+    /**
+     * Decodes a picture and stores it as pending since `at` (ms). If it throws, it leaves no file behind. No `sender`,
+     * named within its organization, can keep the pictures of others from being decoded.
+     */
+    store: async (base: string, sender: string, bytes: Buffer, at: number): Promise<StoredPicture> => {
+      const picture = await decodePicture(bytes, base + sender);
       if (picture.kind !== 'picture') return picture;
       const file = newPictureName(picture.extension);
       await trackPending(store, base, file, at);

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import sharp, { type Sharp } from 'sharp';
 import type { PictureExtension } from './store.ts';
 
@@ -8,8 +7,8 @@ export type DecodedPicture =
   | { kind: 'unsupported' }
   /** One of the four, but it does not decode or is too large; `reason` continues the words "The picture". */
   | { kind: 'invalid'; reason: string }
-  /** Too many pictures are being decoded; nothing was done. */
-  | { kind: 'busy' };
+  /** Too many pictures of this sender, or of all, are being decoded; nothing was done. */
+  | { kind: 'busy'; limit: 'sender' | 'all' };
 
 const maxPixels = 40_000_000;
 /** The longest side of a JPEG or GIF. Of a wider PNG, the rows that libvips holds at once can take gigabytes. */
@@ -122,65 +121,94 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
 }
 
 export interface DecodingLimits {
-  /** Pictures decoded at the same time. */
+  /** Pictures decoded at the same time, each of another sender. */
   concurrency: number;
   /** Pictures that may wait for their turn; further ones are `busy`. */
   maxWaiting: number;
+  /** Those of one sender among them. */
+  maxWaitingPerSender: number;
   /** How long a picture may wait, in ms, before it is `busy`. */
   maxWaitMs: number;
 }
 
+type Busy = Extract<DecodedPicture, { kind: 'busy' }>;
+
+/**
+ * Gives turns to one sender after the other, and never two at once to the same one: however many pictures a sender has,
+ * and however long they take, they hold up only that sender's own. Each `enter` that returns nothing must be followed by
+ * one `leave`.
+ */
+function createTurns({ concurrency, maxWaiting, maxWaitingPerSender, maxWaitMs }: DecodingLimits) {
+  const running = new Set<string>();
+  /** What ends the waiting of each sender's pictures, the senders in the order of their turns. */
+  const waiting = new Map<string, ((refusal?: Busy) => void)[]>();
+
+  return {
+    /** Waits for a turn; returns why, if there are too many or it does not come in time. */
+    enter: async (sender: string): Promise<Busy | undefined> => {
+      if (running.size < concurrency && !running.has(sender)) {
+        running.add(sender);
+        return undefined;
+      }
+      const own = waiting.get(sender) ?? [];
+      if (own.length >= maxWaitingPerSender) return { kind: 'busy', limit: 'sender' };
+      if ([...waiting.values()].flat().length >= maxWaiting) return { kind: 'busy', limit: 'all' };
+      waiting.set(sender, own);
+      return await new Promise((resolve) => {
+        const settle = (refusal?: Busy): void => {
+          clearTimeout(timer);
+          own.splice(own.indexOf(settle), 1);
+          if (own.length === 0) waiting.delete(sender);
+          resolve(refusal);
+        };
+        const timer = setTimeout(() => {
+          settle({ kind: 'busy', limit: running.has(sender) ? 'sender' : 'all' });
+        }, maxWaitMs);
+        own.push(settle);
+      });
+    },
+    /** The turn goes directly to the next in line, so that later arrivals cannot overtake it. */
+    leave: (sender: string): void => {
+      running.delete(sender);
+      const own = waiting.get(sender);
+      if (own !== undefined) {
+        // To the end of the line.
+        waiting.delete(sender);
+        waiting.set(sender, own);
+      }
+      const next = [...waiting].find(([other]) => !running.has(other));
+      if (next === undefined) return;
+      running.add(next[0]);
+      next[1][0]?.();
+    },
+  };
+}
+
 /** Creates a `decodePicture` with its own limits. */
-export function createPictureDecoder({ concurrency, maxWaiting, maxWaitMs }: DecodingLimits) {
-  const waiting: ((isFree: boolean) => void)[] = [];
-  let running = 0;
-
-  /** Waits for a turn; false if too many wait already, or it does not come in time. */
-  async function enter(): Promise<boolean> {
-    if (running < concurrency) {
-      running++;
-      return true;
-    }
-    if (waiting.length >= maxWaiting) return false;
-    return await new Promise((resolve) => {
-      const settle = (isFree: boolean): void => {
-        clearTimeout(timer);
-        resolve(isFree);
-      };
-      const timer = setTimeout(() => {
-        waiting.splice(waiting.indexOf(settle), 1);
-        settle(false);
-      }, maxWaitMs);
-      waiting.push(settle);
-    });
-  }
-
-  /** The turn goes directly to the next in line, so that later arrivals cannot overtake it. */
-  function leave(): void {
-    const next = waiting.shift();
-    if (next === undefined) running--;
-    else next(true);
-  }
-
-  return async (bytes: Buffer): Promise<DecodedPicture> => {
+export function createPictureDecoder(limits: DecodingLimits) {
+  const turns = createTurns(limits);
+  return async (bytes: Buffer, sender: string): Promise<DecodedPicture> => {
     const extension = extensionByBytes(bytes);
     if (extension === undefined) return { kind: 'unsupported' };
-    if (!(await enter())) return { kind: 'busy' };
+    const refusal = await turns.enter(sender);
+    if (refusal !== undefined) return refusal;
     try {
       return await reencode(bytes, extension);
     } finally {
-      leave();
+      turns.leave(sender);
     }
   };
 }
 
 /**
  * Decodes an uploaded picture, whatever its bytes, and encodes it again in the same format, so that only its pixels
- * remain: orientation applied, colours in sRGB, the long side at most 2048 pixels, animations kept. One core is left to
- * other requests, and overload is reported within 3 seconds.
+ * remain: orientation applied, colours in sRGB, the long side at most 2048 pixels, animations kept. Overload is reported
+ * within 3 seconds. A decode can take longer than a picture may wait, and cannot be interrupted: that there are two turns
+ * on every machine, and one for each sender, keeps a slow picture from holding up those of others.
  */
 export const decodePicture = createPictureDecoder({
-  concurrency: Math.max(1, Math.min(2, availableParallelism() - 1)),
+  concurrency: 2,
   maxWaiting: 16,
+  maxWaitingPerSender: 4,
   maxWaitMs: 2500,
 });

@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { array, assert, asyncProperty, constantFrom, nat, record } from 'fast-check';
 import sharp from 'sharp';
-import { createPictureDecoder, decodePicture, type DecodedPicture } from '../../src/media/picture.ts';
+import * as decoder from '../../src/media/picture.ts';
 import { blackPng, frames, gifOfFrames, halves, jpegOfScans } from './pictures.ts';
 
-async function decoded(bytes: Buffer): Promise<Extract<DecodedPicture, { kind: 'picture' }>> {
+const decodePicture = async (bytes: Buffer) => await decoder.decodePicture(bytes, 'sender');
+
+async function decoded(bytes: Buffer): Promise<Extract<decoder.DecodedPicture, { kind: 'picture' }>> {
   const result = await decodePicture(bytes);
   if (result.kind !== 'picture') throw new Error(`not a picture: ${JSON.stringify(result)}`);
   return result;
@@ -336,37 +338,96 @@ test('a file damaged anywhere never breaks the decoder, and what is decoded is a
 });
 
 describe('pictures that wait to be decoded', () => {
+  const limits = { concurrency: 1, maxWaiting: 2, maxWaitingPerSender: 2, maxWaitMs: 60_000 };
   const large = async (): Promise<Buffer> => await halves(1000, 1000).png().toBuffer();
+  const refused = (limit: 'sender' | 'all') => ({ kind: 'busy', limit });
 
   test('are decoded in turn, and those beyond the limit are refused as busy', async () => {
-    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 2, maxWaitMs: 60_000 });
+    const decode = decoder.createPictureDecoder(limits);
     const picture = await large();
-    const kinds = await Promise.all(Array.from({ length: 5 }, async () => (await decode(picture)).kind));
-    expect(kinds).toEqual(['picture', 'picture', 'picture', 'busy', 'busy']);
-    expect((await decode(picture)).kind).toBe('picture');
+    const senders = ['a', 'b', 'c', 'd', 'e'];
+    const results = await Promise.all(senders.map(async (sender) => await decode(picture, sender)));
+    expect(results.slice(0, 3).map(({ kind }) => kind)).toEqual(['picture', 'picture', 'picture']);
+    expect(results.slice(3)).toEqual([refused('all'), refused('all')]);
+    expect((await decode(picture, 'd')).kind).toBe('picture');
   });
 
-  test('finish in the order in which they came', async () => {
-    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 2, maxWaitMs: 60_000 });
+  test('of one sender are refused beyond their own limit, which leaves places to others', async () => {
+    const decode = decoder.createPictureDecoder({ ...limits, maxWaitingPerSender: 1 });
     const picture = await large();
-    const order: number[] = [];
-    await Promise.all([1, 2, 3].map(async (n) => decode(picture).then(() => order.push(n))));
-    expect(order).toEqual([1, 2, 3]);
+    const results = await Promise.all(
+      ['a', 'a', 'a', 'b'].map(async (sender) => await decode(picture, sender)),
+    );
+    expect(results.map(({ kind }) => kind)).toEqual(['picture', 'picture', 'busy', 'picture']);
+    expect(results[2]).toEqual(refused('sender'));
+    expect((await decode(picture, 'a')).kind).toBe('picture');
+  });
+
+  test('of one sender never keep those of others from being decoded', async () => {
+    const picture = await large();
+    const many = Array.from({ length: 17 }, async () => await decoder.decodePicture(picture, 'many'));
+    expect((await decoder.decodePicture(picture, 'one')).kind).toBe('picture');
+    expect(await Promise.all(many)).toContainEqual(refused('sender'));
+  });
+
+  /** The senders of these pictures, in the order in which they are decoded. */
+  async function orderOf(senders: string[], concurrency: number): Promise<string[]> {
+    const decode = decoder.createPictureDecoder({
+      ...limits,
+      concurrency,
+      maxWaiting: 9,
+      maxWaitingPerSender: 9,
+    });
+    const picture = await large();
+    const order: string[] = [];
+    await Promise.all(
+      senders.map(async (sender) => decode(picture, sender.charAt(0)).then(() => order.push(sender))),
+    );
+    return order;
+  }
+
+  test('finish in the order in which they came', async () => {
+    expect(await orderOf(['a1', 'a2', 'a3'], 1)).toEqual(['a1', 'a2', 'a3']);
+    expect(await orderOf(['a1', 'b1', 'c1'], 1)).toEqual(['a1', 'b1', 'c1']);
+  });
+
+  test('are taken from one sender after the other, however many one has', async () => {
+    expect(await orderOf(['a1', 'a2', 'a3', 'b1', 'b2', 'c1'], 1)).toEqual([
+      'a1',
+      'b1',
+      'c1',
+      'a2',
+      'b2',
+      'a3',
+    ]);
+  });
+
+  test('are decoded one at a time for each sender, so that slow ones leave a turn to others', async () => {
+    const decode = decoder.createPictureDecoder({ ...limits, concurrency: 2 });
+    const slow = gifOfFrames(400, 400, 100);
+    const tiny = blackPng(1, 1);
+    const order: string[] = [];
+    await Promise.all([
+      decode(slow, 'a').then(() => order.push('a1')),
+      decode(tiny, 'a').then(() => order.push('a2')),
+      decode(tiny, 'b').then(() => order.push('b1')),
+    ]);
+    expect(order).toEqual(['b1', 'a1', 'a2']);
   });
 
   test('are decoded even if one before them cannot be', async () => {
-    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 1, maxWaitMs: 60_000 });
+    const decode = decoder.createPictureDecoder(limits);
     const picture = await large();
-    const results = await Promise.all([decode(picture.subarray(0, 60)), decode(picture)]);
+    const results = await Promise.all([decode(picture.subarray(0, 60), 'a'), decode(picture, 'a')]);
     expect(results.map(({ kind }) => kind)).toEqual(['invalid', 'picture']);
   });
 
   test('are refused as busy after a time, and leave their place to others', async () => {
-    const decode = createPictureDecoder({ concurrency: 1, maxWaiting: 1, maxWaitMs: 1 });
-    const slow = await large();
-    const running = decode(slow);
-    expect(await decode(slow)).toEqual({ kind: 'busy' });
+    const decode = decoder.createPictureDecoder({ ...limits, maxWaitMs: 1 });
+    const running = decode(gifOfFrames(400, 400, 100), 'a');
+    const waiting = [decode(blackPng(1, 1), 'a'), decode(blackPng(1, 1), 'b')];
+    expect(await Promise.all(waiting)).toEqual([refused('sender'), refused('all')]);
     expect((await running).kind).toBe('picture');
-    expect((await decode(slow)).kind).toBe('picture');
+    expect((await decode(blackPng(1, 1), 'b')).kind).toBe('picture');
   });
 });

@@ -78,7 +78,7 @@ export function createProfileHandlers({ store, pictures, fileUrl }: ProfileOptio
       { change, file }: ProfileBody,
     ): Promise<Answer> => {
       const { caller, snapshot, at } = found;
-      const stored = file && (await pictures.store(base, file, at));
+      const stored = file && (await pictures.store(base, caller.keyId, file, at));
       if (stored !== undefined && stored.kind !== 'stored') return pictureProblem(stored);
       const whole = stored === undefined ? change : { ...change, picture: { file: stored.file } };
       const discard = async (unused: string | undefined): Promise<void> => {
@@ -108,7 +108,12 @@ function pictureProblem(picture: Exclude<StoredPicture, { kind: 'stored' }>): Pr
     case 'invalid':
       return new ProblemError('invalid-image', `The picture ${picture.reason}.`);
     case 'busy':
-      return new ProblemError('overloaded', 'Too many pictures are being decoded.');
+      return new ProblemError(
+        'overloaded',
+        picture.limit === 'sender'
+          ? 'Too many pictures are being sent at the same time with this API key.'
+          : 'Too many pictures are being decoded.',
+      );
   }
 }
 

@@ -97,10 +97,10 @@ async function replaceUrl(
     folder === undefined ? await fetchPicture(url, { allowPrivate, signal }) : await readPicture(url, folder);
   const pictures = createPictures(store, media);
   const at = await storeTime(store);
-  let picture = await pictures.store(base, bytes, at);
+  let picture = await pictures.store(base, userId, bytes, at);
   // The decoder rejects what has waited too long; a migration can wait longer than a request.
   for (let again = 20; picture.kind === 'busy' && again > 0; again -= 1)
-    picture = await pictures.store(base, bytes, at);
+    picture = await pictures.store(base, userId, bytes, at);
   if (picture.kind === 'unsupported') throw new PictureFault('is not a JPEG, PNG, WebP or GIF by its bytes');
   if (picture.kind === 'invalid') throw new PictureFault(picture.reason);
   if (picture.kind === 'busy') throw new PictureFault('could not be decoded in time');

@@ -4,6 +4,7 @@ import sharp from 'sharp';
 import { unreferencedPicturesKey } from '../../../src/redis/keys.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import type { Client } from '../../support/client.ts';
+import { gifOfFrames } from '../../media/pictures.ts';
 
 let bridge: TestBridge;
 let png: Buffer;
@@ -100,6 +101,23 @@ test('a replaced or unset picture leaves no file behind', async () => {
   expect((await leftovers(organization.base)).files).toHaveLength(before.files.length + 1);
   await player.request('PUT', '/api/profile/', { json: { profilePictureObjectDefinitionId: null } });
   expect(await leftovers(organization.base)).toEqual(before);
+});
+
+test('slow pictures of one player are refused beyond a few, and do not hold up those of another', async () => {
+  const organization = await bridge.newOrganization();
+  const [one, other] = [await organization.player('u1'), await organization.player('u2')];
+  const slow = gifOfFrames(400, 400, 100);
+  const many = Array.from({ length: 12 }, async () => await upload(one, { picture: slow }));
+  const refused = await Promise.race(many);
+  expect(refused).toMatchObject({
+    status: 503,
+    body: {
+      code: 'overloaded',
+      detail: 'Too many pictures are being sent at the same time with this API key.',
+    },
+  });
+  expect((await upload(other, { picture: png })).status).toBe(200);
+  await Promise.all(many);
 });
 
 describe('a refused upload changes nothing and leaves no file behind', () => {
