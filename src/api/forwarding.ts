@@ -9,10 +9,11 @@ import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { Traffic } from '../cutover/traffic.ts';
 import type { Caller } from '../domain/caller.ts';
-import { authenticate } from '../redis/changes.ts';
-import { findCredentials, type AuthenticationOptions } from './authentication.ts';
+import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
+import { findCredentials, type AuthenticatedCaller, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
+import { networkOf } from './middleware/rate-limit.ts';
 import { hasBody, replaceBody, tooLarge, whileReceiving, type BodyRules } from './middleware/receive-body.ts';
 import type { Row } from './operations.ts';
 import { maxUploadBytes } from './profile/multipart-body.ts';
@@ -26,12 +27,33 @@ export interface ForwardingOptions extends AuthenticationOptions {
   maxListBytes: number;
 }
 
+/** A caller who may make a change, as of the beginning of the request. */
+export interface CheckedCaller {
+  authenticated: AuthenticatedCaller;
+  /** Whether the change had yet to arrive or to be admitted: then its caller is authenticated once more. */
+  isLate: boolean;
+}
+
+/** The stages of the pipeline, for requests that Redis is the authority for. */
+export interface Stages {
+  serveRead: (row: Row, request: Request, response: Response) => Promise<Answer>;
+  /** Throws the problem of a caller who may not make this change. */
+  checkCaller: (row: Row, request: Request, response: Response) => Promise<CheckedCaller>;
+  serveChange: (
+    row: Row,
+    request: Request,
+    response: Response,
+    checked: CheckedCaller,
+    admission: Admission,
+  ) => Promise<Answer>;
+}
+
 /** Serves a request by the current authority; undefined if the response has been sent already. */
 export type Forwarding = (
   row: Row,
   request: Request,
   response: Response,
-  serveHere: (row: Row, request: Request, response: Response, admission?: Admission) => Promise<Answer>,
+  stages: Stages,
 ) => Promise<Answer | undefined>;
 
 /** How long a client may leave its response unread before its connection is closed, in ms. */
@@ -40,26 +62,26 @@ const stallTimeout = 60_000;
 /**
  * While the legacy service is the authority, forwards requests to it and relays its responses as they are. The mode of
  * a read is the one at its start; that of a change is decided once its body has arrived, so a slow upload never delays
- * a switch. Memory is bounded: bodies are spooled, responses streamed.
+ * a switch. Which side judges a caller before the body is decided at the start. Memory is bounded: bodies are spooled,
+ * responses streamed.
  */
 export function createForwarding(options: ForwardingOptions): Forwarding {
   const { store, cutover, traffic, load, maxListBytes } = options;
 
-  return async (row, request, response, serveHere) => {
+  return async (row, request, response, stages) => {
+    const mode = cutover.readMode();
+    const isHere = authorityOf(typeof mode === 'string' ? mode : await mode) === 'redis';
     if (row.body === undefined) {
-      const mode = cutover.readMode();
-      const authority = authorityOf(typeof mode === 'string' ? mode : await mode);
-      if (authority === 'redis') return await serveHere(row, request, response);
+      if (isHere) return await stages.serveRead(row, request, response);
       await holdingSlot(() => forwardRead(request, response));
       return undefined;
     }
+    let checked = isHere ? await stages.checkCaller(row, request, response) : undefined;
     const credentials = credentialsOf(request);
-    // The legacy service answers even while Redis is away.
-    const found =
-      credentials && (await authenticate(store, credentials.base, credentials.sha256).catch(() => undefined));
+    const found = checked?.authenticated.found ?? (await lookUp(credentials));
     const caller = found?.kind === 'known' ? found.caller : undefined;
     // Not the key as it was sent: a client that makes up keys could then use up the limit of all others.
-    const sender = caller?.keyId ?? request.ip ?? '';
+    const sender = caller?.keyId ?? networkOf(request.ip);
     const body = await receive(row.operation, sender, request, response);
     // Streamed from the spool, so that a long list is not in memory twice.
     replaceBody(request, () => Readable.from(body.parts(), { objectMode: false }));
@@ -70,9 +92,15 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     };
     let isForwarded = false;
     try {
-      const admission = await cutover.admitChange();
+      const admitted = cutover.admitChange();
+      const hasWaited = admitted instanceof Promise;
+      const admission = hasWaited ? await admitted : admitted;
       release = admission.release;
-      if (authorityOf(admission.mode) === 'redis') return await serveHere(row, request, response, admission);
+      if (authorityOf(admission.mode) === 'redis') {
+        if (checked === undefined) checked = await stages.checkCaller(row, request, response);
+        else checked.isLate ||= hasWaited;
+        return await stages.serveChange(row, request, response, checked, admission);
+      }
       callOf(response).organizationId = credentials?.organizationId;
       await holdingSlot(async () => {
         isForwarded = true;
@@ -92,6 +120,12 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       if (!isForwarded) await end();
     }
   };
+
+  /** What Redis knows of a key, which the legacy service judges: it answers even while Redis is away. */
+  async function lookUp(credentials: Credentials | undefined): Promise<AuthenticationOutcome | undefined> {
+    if (credentials === undefined) return undefined;
+    return await authenticate(store, credentials.base, credentials.sha256).catch(() => undefined);
+  }
 
   async function holdingSlot(work: () => Promise<void>): Promise<void> {
     load.slots.enter();

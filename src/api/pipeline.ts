@@ -11,7 +11,7 @@ import {
   type AuthenticatedCaller,
 } from './authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
-import type { Forwarding } from './forwarding.ts';
+import type { CheckedCaller, Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';
 import { isLarge, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseTarget } from './middleware/malformed-requests.ts';
@@ -76,7 +76,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       if (Date.now() >= deprecation.current.servesAllUntil) await gate(request, response);
       const served = await (forwarding === undefined
         ? serve(row, request, response)
-        : forwarding(row, request, response, serve));
+        : forwarding(row, request, response, { serveRead, checkCaller, serveChange }));
       const sending = served === undefined ? undefined : sendAnswer(response, served);
       if (sending !== undefined) await sending;
     } catch (error) {
@@ -86,37 +86,72 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     }
   }
 
-  /**
-   * The stages after the gate, in order, when Redis is the authority. Throws the problem that ends them early. A change
-   * is made under the given admission, or else asks for its own.
-   */
-  async function serve(row: Row, request: Request, response: Response, given?: Admission): Promise<Answer> {
-    // A body that came with its headers is parsed right after them, before the event loop's next phase.
-    if (row.body !== undefined && !request.complete) await nextPhase();
-    const isLate = row.body !== undefined && !request.complete;
-    let authenticated: AuthenticatedCaller;
+  /** The stages after the gate, in order. Throws the problem that ends them early. */
+  async function serve(row: Row, request: Request, response: Response): Promise<Answer> {
+    if (row.body === undefined) return await serveRead(row, request, response);
+    const checked = await checkCaller(row, request, response);
+    return await serveChange(row, request, response, checked);
+  }
+
+  async function serveRead(row: Row, request: Request, response: Response): Promise<Answer> {
     slots.enter();
     try {
       // A forwarded read has asked for its mode already.
-      const mode = row.body === undefined && forwarding === undefined ? cutover.readMode() : undefined;
+      const mode = forwarding === undefined ? cutover.readMode() : undefined;
       if (mode instanceof Promise) await mode;
-      authenticated = await authenticateCaller(row.authenticate, request, response, options);
-      const { caller } = authenticated.found;
-      if (enforceRateLimit !== undefined) await enforceRateLimit(response, authenticated.base, caller.keyId);
-      requireRole(caller, row.role, row.needsUser);
-      if (row.body === undefined) return await row.handler(authenticated, undefined);
+      return await row.handler(await authenticateAllowed(row, request, response), undefined);
     } finally {
       slots.leave();
     }
+  }
 
+  /** The stages of a change before its body. */
+  async function checkCaller(row: Row, request: Request, response: Response): Promise<CheckedCaller> {
+    // A body that came with its headers is parsed right after them, before the event loop's next phase.
+    if (!request.complete) await nextPhase();
+    const isLate = !request.complete;
+    slots.enter();
+    try {
+      return { authenticated: await authenticateAllowed(row, request, response), isLate };
+    } finally {
+      slots.leave();
+    }
+  }
+
+  async function authenticateAllowed(
+    row: Row,
+    request: Request,
+    response: Response,
+  ): Promise<AuthenticatedCaller> {
+    const authenticated = await authenticateCaller(row.authenticate, request, response, options);
+    const { caller } = authenticated.found;
+    if (enforceRateLimit !== undefined) await enforceRateLimit(response, authenticated.base, caller.keyId);
+    requireRole(caller, row.role, row.needsUser);
+    return authenticated;
+  }
+
+  /**
+   * The stages of a change from its body on. It is made under the given admission if its body has been received, or else
+   * asks for its own.
+   */
+  async function serveChange(
+    row: Row,
+    request: Request,
+    response: Response,
+    { authenticated, isLate }: CheckedCaller,
+    given?: Admission,
+  ): Promise<Answer> {
+    const { body: reader } = row;
+    if (reader === undefined) throw new Error('a change has a body');
     const { keyId } = authenticated.found.caller;
-    const bytes = maxBytesOf(request, row.body.maxBytes(request));
+    const bytes = maxBytesOf(request, reader.maxBytes(request));
     // Even if it has arrived, a compressed body has yet to be decompressed, and a large one to be read from its file.
-    const takesTime = isLate || isCompressed(request) || (given !== undefined && isLarge(bytes));
+    const takesTime = isCompressed(request) || (given === undefined ? isLate : isLarge(bytes));
     const openBody = takesTime ? openBodies.enter(keyId, bytes) : undefined;
+    let current = authenticated;
     let admission = given;
     try {
-      const body = await row.body.read(request, response, openBody?.reserve);
+      const body = await reader.read(request, response, openBody?.reserve);
       const admitted = given ?? cutover.admitChange();
       const hasWaited = admitted instanceof Promise;
       admission = hasWaited ? await admitted : admitted;
@@ -124,19 +159,18 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       try {
         // A request is checked against the key and the settings as they are when its body has arrived.
         if (isLate || hasWaited) {
-          authenticated = await authenticateCaller(row.authenticate, request, response, options);
-          requireRole(authenticated.found.caller, row.role, row.needsUser);
+          current = await authenticateCaller(row.authenticate, request, response, options);
+          requireRole(current.found.caller, row.role, row.needsUser);
         }
-        if ('snapshot' in authenticated.found) {
-          const { snapshot } = authenticated.found;
+        if ('snapshot' in current.found) {
+          const { snapshot, caller } = current.found;
           snapshot.epoch = admission.epoch;
           if (admission.mode === 'reverse') {
             const { organizationId = '' } = callOf(response);
-            const caller = { ...authenticated.found.caller, organizationId };
-            snapshot.queued = queueing(caller, String(request.headers['x-api-key']));
+            snapshot.queued = queueing({ ...caller, organizationId }, String(request.headers['x-api-key']));
           }
         }
-        return await row.handler(authenticated, body);
+        return await row.handler(current, body);
       } finally {
         slots.leave();
       }

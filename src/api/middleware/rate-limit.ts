@@ -75,7 +75,7 @@ function countWith(limiter: RateLimiterAbstract, name: string, limit: RateLimit,
 }
 
 /** What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. */
-function networkOf(address = ''): string {
+export function networkOf(address = ''): string {
   const ipv4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
   if (ipv4 !== undefined || !isIPv6(address)) return ipv4 ?? address;
   const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean));
