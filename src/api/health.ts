@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { Health } from '../contract/types.gen.ts';
 import { checkHealth } from '../redis/connection/health.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
@@ -13,8 +13,7 @@ export interface HealthOptions {
 
 /** `/livez`: 200 as long as the process responds at all. */
 export const livez: RequestHandler = (_request, response) => {
-  response.setHeader('Cache-Control', 'no-store');
-  response.json({ status: 'ok' } satisfies Health);
+  send(response, 200, { status: 'ok' });
 };
 
 /**
@@ -32,8 +31,17 @@ export function readyz({ store, isDraining, load, arePicturesAvailable }: Health
     ];
     const ready = isReadable && !isDraining();
     const status = !ready ? 'unavailable' : degraded.length > 0 ? 'degraded' : 'ok';
-    response.setHeader('Cache-Control', 'no-store');
-    response.status(ready ? 200 : 503);
-    response.json({ status, degraded } satisfies Health);
+    send(response, ready ? 200 : 503, { status, degraded });
   };
+}
+
+/** Not by `response.json`, which answers 304 to `If-None-Match: *`. */
+function send(response: Response, status: number, health: Health): void {
+  const text = JSON.stringify(health);
+  response.writeHead(status, {
+    'Cache-Control': 'no-store',
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+  });
+  response.end(text);
 }

@@ -52,6 +52,12 @@ describe('paths and methods', () => {
     },
   );
 
+  test.each(['/livez', '/readyz'])('%s answers with its body, whatever the client has', async (path) => {
+    const headers = { 'if-none-match': '*' };
+    const answer = await createClient(bridge.url).request('GET', path, { headers });
+    expect([answer.status, answer.body]).toMatchObject([200, { status: 'ok' }]);
+  });
+
   test('OPTIONS without CORS is 204 with Allow', async () => {
     const answer = await createClient(bridge.url).request('OPTIONS', '/api/profile/');
     expect([answer.status, answer.headers['allow']]).toEqual([204, 'GET, HEAD, PUT, OPTIONS']);
