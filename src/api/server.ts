@@ -55,7 +55,7 @@ export async function listen(
     // This connection is closing: requests after the last response are discarded.
     if (request.socket.writableEnded || request.socket.destroyed) return;
     const { url = '' } = request;
-    const isValidTarget = url.startsWith('/') || url === '*' || (/^https?:/i.test(url) && URL.canParse(url));
+    const isValidTarget = url.startsWith('/') || url === '*' || (absoluteForm.test(url) && URL.canParse(url));
     const invalidTarget = 'a target that is neither a path nor an http URL';
     const targetFault = isValidTarget ? headerFault(request) : invalidTarget;
     (response as express.Response).locals = { targetFault } satisfies TargetCheck;
@@ -141,6 +141,9 @@ async function drain(server: Server, drainDelay: number): Promise<void> {
   await closed;
   clearTimeout(late);
 }
+
+/** The beginning of a target in absolute form whose path Express finds: without user information (RFC 9110 §4.2.4). */
+const absoluteForm = /^https?:\/\/(\[[\da-f:.]+\]|[\w.~-]+)(:\d*)?([/?]|$)/i;
 
 /** A host and a port, either of which may be empty (RFC 9110 §7.2, RFC 3986 §3.2.2). */
 const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;

@@ -211,6 +211,23 @@ describe('a raw connection', () => {
     },
   );
 
+  test.each(['%@h', 'ada:secret@h', '@h', 'h%41'])(
+    'with a target whose host is %s is refused with a problem',
+    async (host) => {
+      const received = await exchange(`GET http://${host}/api/profile/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect(received).toMatch(/^HTTP\/1\.1 400 /);
+      expect(received).toContain('"code":"malformed-request"');
+    },
+  );
+
+  test.each(['http://h', 'HTTP://h:80/livez', 'http://[::1]:8080/livez', 'https://a_b.example:?x'])(
+    'with the target %s, an http URL, is answered like its path',
+    async (target) => {
+      const received = await exchange(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect(received).toMatch(target.endsWith('/livez') ? /^HTTP\/1\.1 200 / : /"code":"not-found"/);
+    },
+  );
+
   test('with CONNECT is answered like any other method that no path has', async () => {
     const received = await exchange('CONNECT /api/profile/ HTTP/1.1\r\nHost: x\r\n\r\n', 'write');
     expect(received).toMatch(/^HTTP\/1\.1 405 /);
