@@ -154,8 +154,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
         return await spooling;
       });
     } catch (error) {
-      // The rest of a body that was too slow may still arrive.
-      spooling?.then((body) => body.discard()).catch(() => {});
+      if (spooling !== undefined) discardLater(spooling, request);
       throw error;
     } finally {
       openBody.leave();
@@ -182,6 +181,21 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const headers = names.flatMap((name) => [name, String(request.headers[name])]);
     return { ...credentials, headers, userAgent: request.headers['user-agent'] };
   }
+}
+
+/**
+ * Discards what was received of a refused body once it ends: the rest of one that was too slow may still arrive. After
+ * the response, a request does not learn by itself that its connection has closed.
+ */
+function discardLater(spooling: Promise<SpooledBody>, request: Request): void {
+  const { socket } = request;
+  const stop = (): void => void request.destroy();
+  if (socket.destroyed) stop();
+  else socket.once('close', stop);
+  spooling
+    .then((body) => body.discard())
+    .catch(() => {})
+    .finally(() => socket.off('close', stop));
 }
 
 function toLegacyRequest(request: Request, response: Response, body?: SpooledBody): LegacyRequest {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { setInterval, setTimeout as sleep } from 'node:timers/promises';
 import { runInThisContext } from 'node:vm';
@@ -191,7 +191,13 @@ describe('in shadow mode', () => {
     expect(here.legacy.received).toEqual([]);
   });
 
-  test('a body that is complete only after it was refused as too slow leaves no file open', async () => {
+  test.each([
+    [
+      'that is complete only after it was refused as too slow',
+      (put: ClientRequest) => put.end(Buffer.alloc(300_000)),
+    ],
+    ['whose client leaves after it was refused as too slow', (put: ClientRequest) => put.destroy()],
+  ])('a body %s leaves no file open', async (_which, goOn) => {
     const openFiles = (): number =>
       spawnSync('ls', ['-l', `/proc/${process.pid}/fd`])
         .stdout.toString()
@@ -207,7 +213,7 @@ describe('in shadow mode', () => {
     const [response] = (await once(put, 'response')) as [IncomingMessage];
     expect(response.statusCode).toBe(408);
     response.resume();
-    put.end(Buffer.alloc(300_000));
+    goOn(put);
     await until(() => openFiles() === 0);
     // It was not the garbage collector that closed it.
     await sleep(500);
