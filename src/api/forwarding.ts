@@ -35,7 +35,7 @@ export interface CheckedCaller {
 }
 
 /** The stages of the pipeline, for requests that Redis is the authority for. */
-export interface Stages {
+interface Stages {
   serveRead: (row: Row, request: Request, response: Response) => Promise<Answer>;
   /** Throws the problem of a caller who may not make this change. */
   checkCaller: (row: Row, request: Request, response: Response) => Promise<CheckedCaller>;
