@@ -99,10 +99,10 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       ? done(output.json, output.text)
       : problem(`not ready for ${to}: see the reasons above`, output);
   }
-  if (context.signal.aborted) return report({ kind: 'interrupted' }, from, to, options);
+  if (context.signal.aborted) return report({ kind: 'interrupted' }, from, verdict, options);
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
-  for (const { reason } of verdict.reasons) context.note(`warning: ${reason}`);
+  warn(context, verdict);
   // What an earlier reverse may have left behind is out of date.
   if (to === 'reverse') await queue.discard(epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
@@ -119,12 +119,21 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
         await obstaclesOnHold(store, keyPrefix, queue, { from, to, force: options.force }),
     });
     if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
-    return report(outcome, from, to, options);
+    return report(outcome, from, verdict, options);
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error;
     return problem(
       `the connection to Redis was lost during the switch, so the mode may be ${from} or ${to}: once Redis is back, see ${adminCommand} cutover show, then run this again`,
     );
+  }
+}
+
+/** Says before the switch what speaks against it: there may be no way back. */
+function warn(context: AdminContext, { reasons, warnings }: Verdict): void {
+  for (const finding of [...reasons, ...warnings]) {
+    // --force is what its remedy names, and it was given.
+    const text = finding.code === 'not-the-next-mode' ? finding.reason : inWords(finding);
+    context.note(`warning: ${text}`);
   }
 }
 
@@ -255,11 +264,16 @@ function inWords({ reason, remedy }: Finding): string {
   return `${reason}: ${remedy}`;
 }
 
-function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptions): CommandResult {
+function report(
+  outcome: SwitchOutcome,
+  from: Mode,
+  { to, warnings }: Verdict,
+  { hold }: SetOptions,
+): CommandResult {
   switch (outcome.kind) {
     case 'switched':
       return done(
-        { switched: true, from, to, number: outcome.epoch, heldMs: outcome.heldMs },
+        { switched: true, from, to, number: outcome.epoch, heldMs: outcome.heldMs, warnings },
         `The mode is ${to}. Changes were on hold for ${(outcome.heldMs / 1000).toFixed(1)} s.`,
       );
     case 'busy':
@@ -275,7 +289,7 @@ function report(outcome: SwitchOutcome, from: Mode, to: Mode, { hold }: SetOptio
           ? ''
           : ` (no response from ${missing.join(', ')} within ${hold} s: check why, or allow more time with --hold)`;
       return problem(`withdrawn, the mode is ${from} as before: ${reasons.join('; ')}${who}`, {
-        json: { switched: false, from, to, reasons, missing },
+        json: { switched: false, from, to, reasons, missing, warnings },
       });
     }
   }

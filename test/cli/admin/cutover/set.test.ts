@@ -3,7 +3,7 @@ import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instan
 import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
-import { organizationBase } from '../../../../src/redis/keys.ts';
+import { cutoverKey, organizationBase, replayAsideKey } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
 import { until } from '../../../support/until.ts';
@@ -45,6 +45,13 @@ async function registerElsewhere(id: string, ago = 0, to = store): Promise<void>
   await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, '-', 1);
   const { now } = await readCutover(to, prefix);
   await to.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
+}
+
+/** As if the mode were reverse, and the legacy service had refused a change. */
+async function setAsideOne(): Promise<void> {
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+  await store.hset(cutoverKey(prefix), { mode: 'reverse', since: Date.now(), by: 'test' });
+  await store.hset(replayAsideKey(organizationBase(prefix, 'acme')), '1-0', '{}');
 }
 
 describe('cutover set', () => {
@@ -92,6 +99,40 @@ describe('cutover set', () => {
     });
     expect(await run('set shadow')).toMatchObject({ code: 1 });
     expect(await set('shadow --force')).toMatchObject({ code: 0 });
+  });
+
+  test('prints what will be lost with the last step, with the remedy', async () => {
+    await join();
+    await setAsideOne();
+    expect(await set('native')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining(
+        'warning: 1 change that the legacy service refused will never reach it: see profile-bridge admin cutover aside list\n',
+      ),
+    });
+  });
+
+  test('lists with --json what will be lost with the last step', async () => {
+    await join();
+    await setAsideOne();
+    expect(JSON.parse((await set('native --json')).out)).toMatchObject({
+      switched: true,
+      warnings: [
+        {
+          code: 'set-aside',
+          reason: expect.stringContaining('1 change'),
+          remedy: expect.stringContaining('aside list'),
+        },
+      ],
+    });
+  });
+
+  test('prints what --force passes over, with the remedy', async () => {
+    await join();
+    expect((await set('native --force')).err).toContain(
+      'warning: a step from shadow to native skips mirror\n' +
+        'warning: not everything has been verified since the mode became shadow: run profile-bridge migrate apply, then ',
+    );
   });
 
   test('refuses reverse while an instance cannot replay changes, even with --force', async () => {
