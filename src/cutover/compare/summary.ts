@@ -110,15 +110,14 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     lostNames: await store.hlen(lostNamesKey(base)),
     gaps,
     /** Keys that the legacy service accepts and Redis does not have. */
-    unmappedKeys: await stillDisputed(
-      unmapped,
-      async (sha256) => (await store.exists(apiKeyKey(base, sha256))) === 0,
+    unmappedKeys: await stillDisputed(unmapped, async (sha256) =>
+      (await store.exists(apiKeyKey(base, sha256))) === 0 ? {} : undefined,
     ),
-    /** Keys that Redis accepts and the legacy service refuses. */
-    refusedKeys: await stillDisputed(
-      refused,
-      async (sha256) => (await authenticate(store, base, sha256)).kind === 'known',
-    ),
+    /** Keys that Redis accepts and the legacy service refuses, with the public ids by which they can be revoked. */
+    refusedKeys: await stillDisputed(refused, async (sha256) => {
+      const found = await authenticate(store, base, sha256);
+      return found.kind === 'known' ? { keyId: found.caller.keyId } : undefined;
+    }),
   };
 }
 
@@ -169,13 +168,20 @@ async function someOf(store: RedisClient, key: string): Promise<Record<string, s
   return Object.fromEntries(pairsOf(found));
 }
 
-/** API keys that are still judged differently: one may have been imported, or revoked, since it was used. */
-async function stillDisputed(entries: Record<string, string>, holds: (sha256: string) => Promise<boolean>) {
-  const disputed: { fingerprint: string; userAgent: string; lastSeen: number }[] = [];
+/**
+ * API keys that are still judged differently: one may have been imported, or revoked, since it was used. `look` returns
+ * what is known here of one that is, and else undefined.
+ */
+async function stillDisputed<Known extends object>(
+  entries: Record<string, string>,
+  look: (sha256: string) => Promise<Known | undefined>,
+) {
+  const disputed: (Known & { fingerprint: string; userAgent: string; lastSeen: number })[] = [];
   for (const [sha256, entry] of Object.entries(entries)) {
-    if (!(await holds(sha256))) continue;
+    const known = await look(sha256);
+    if (known === undefined) continue;
     const { userAgent, at } = JSON.parse(entry) as { userAgent: string; at: number };
-    disputed.push({ fingerprint: sha256.slice(0, 12), userAgent, lastSeen: at });
+    disputed.push({ ...known, fingerprint: sha256.slice(0, 12), userAgent, lastSeen: at });
   }
   return disputed;
 }

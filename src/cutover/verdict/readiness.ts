@@ -140,7 +140,7 @@ function* beforeTakingAuthority({ state, comparisons }: Evidence): Generator<Fin
       code: 'refused-keys',
       reason: `${counted(refusedKeys, 'API key')} that the legacy service refuses would be accepted here`,
       remedy:
-        'revoke them with profile-bridge admin key revoke; profile-bridge admin cutover status --json lists their fingerprints',
+        'wait for their next calls if the legacy service accepts them again; otherwise revoke them: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
     };
   }
   yield* inDoubt(comparisons.unsettled);

@@ -102,9 +102,10 @@ describe('in shadow mode', () => {
   });
 
   test('a key that only Redis accepts is on record until the legacy service accepts it', async () => {
-    const { apiKey } = await here.organization.newKey({ role: 'player', userId });
+    const { apiKey, keyId } = await here.organization.newKey({ role: 'player', userId });
     await get(apiKey);
-    await summaryOnce(({ refusedKeys }) => refusedKeys.length === 1);
+    const { refusedKeys: refused } = await summaryOnce(({ refusedKeys }) => refusedKeys.length === 1);
+    expect(refused).toMatchObject([{ keyId, userAgent: 'game/7' }]);
     here.legacy.addKey(apiKey, { organization: here.organization.id, role: 'player', user: userId });
     await get(apiKey);
     await summaryOnce(({ refusedKeys }) => refusedKeys.length === 0);

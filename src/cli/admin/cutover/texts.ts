@@ -30,7 +30,8 @@ export function instanceLines(instances: readonly Instance[]): string[] {
   ];
 }
 
-const shownFailures = 5;
+/** How many examples of one kind are listed. */
+const shownExamples = 5;
 
 /** Changes that the legacy service may have and Redis does not; nothing if there are none. */
 export function doubtLines({ comparisons, organizations }: Evidence): string[] {
@@ -44,8 +45,15 @@ export function doubtLines({ comparisons, organizations }: Evidence): string[] {
   );
   return [
     `Changes in doubt: ${formatNumber(unsettled)}; could not be brought over: ${formatNumber(failedAdoptions)}`,
-    ...failures.slice(0, shownFailures),
-    ...(failedAdoptions > shownFailures ? ['  … (status --json has more)'] : []),
+    ...shortened(failures, failedAdoptions),
+  ];
+}
+
+/** The first examples of `count`. */
+function shortened(examples: readonly string[], count: number): string[] {
+  return [
+    ...examples.slice(0, shownExamples),
+    ...(count > shownExamples ? ['  … (status --json has more)'] : []),
   ];
 }
 
@@ -75,7 +83,18 @@ export function comparisonLines(evidence: Evidence): string[] {
     `Comparisons: ${formatNumber(compared)} made, ${formatNumber(different)} differed; users who differ now: ${formatNumber(differingUsers)}`,
     ...(fields.length === 0 ? [] : [`  fields: ${fields.join(', ')}`]),
     `API keys unknown here: ${formatNumber(unmappedKeys)}; refused by the legacy service only: ${formatNumber(refusedKeys)}`,
+    ...refusedKeyLines(evidence),
   ];
+}
+
+function refusedKeyLines({ organizations, comparisons }: Evidence): string[] {
+  const lines = organizations.flatMap(({ organizationId, refusedKeys }) =>
+    refusedKeys.map(
+      ({ keyId, lastSeen }) =>
+        `  ${organizationId}, key ${keyId}: refused by the legacy service, last seen ${formatInstant(lastSeen)}`,
+    ),
+  );
+  return shortened(lines, comparisons.refusedKeys);
 }
 
 /** What waits to be replayed, and what was refused. */

@@ -1,14 +1,19 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { defaultSettings } from '../../../../src/domain/settings.ts';
+import { createApiKey } from '../../../../src/redis/operator/api-keys.ts';
 import {
   comparisonsKey,
   cutoverKey,
   failedAdoptionsKey,
   forwardedOrganizationsKey,
   gapsKey,
+  hashApiKey,
   legacyPicturesKey,
   organizationBase,
+  refusedKeysKey,
   unsettledKey,
 } from '../../../../src/redis/keys.ts';
+import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { runTool } from '../../../support/admin.ts';
 import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
 import { useTestStore } from '../../../support/use-store.ts';
@@ -95,4 +100,28 @@ test('status counts gaps by reason until a clean verify has closed them', async 
   for (const organizationId of ['acme', 'other'])
     await store.del(gapsKey(organizationBase(mirror, organizationId)));
   expect((await runTool(env, 'cutover status')).out).not.toMatch(/gap|web-1/i);
+});
+
+test('status names API keys that only Redis accepts by the ids with which they can be revoked', async () => {
+  const mirror = freshPrefix();
+  const base = organizationBase(mirror, 'acme');
+  await store.hset(cutoverKey(mirror), { mode: 'mirror', epoch: 1, since: at, by: 'test' });
+  await store.sadd(forwardedOrganizationsKey(mirror), 'acme');
+  await saveSettings(store, mirror, 'acme', defaultSettings);
+  const { apiKey, keyId } = await createApiKey(store, base, { role: 'player', userId: 'ada' });
+  await store.hset(refusedKeysKey(base), hashApiKey(apiKey), JSON.stringify({ userAgent: 'game/7', at }));
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: mirror, ALLOW_EVICTION: '1' };
+  const { out } = await runTool(env, 'cutover status');
+  expect(out).toContain(
+    'refused by the legacy service only: 1\n' +
+      `  acme, key ${keyId}: refused by the legacy service, last seen 2025-03-01T00:00:00Z\n`,
+  );
+  expect(out).toContain(
+    'wait for their next calls if the legacy service accepts them again; otherwise revoke them: profile-bridge admin key revoke --org ORG KEYID',
+  );
+  const json = JSON.parse((await runTool(env, 'cutover status --json')).out) as unknown;
+  const fingerprint = hashApiKey(apiKey).slice(0, 12);
+  expect(json).toMatchObject({ organizations: [{ refusedKeys: [{ fingerprint, keyId, lastSeen: at }] }] });
+  expect((await runTool(env, `key revoke --org acme ${keyId}`)).code).toBe(0);
+  expect((await runTool(env, 'cutover status')).out).toContain('refused by the legacy service only: 0\n');
 });
