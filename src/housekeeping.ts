@@ -1,4 +1,3 @@
-import { readCutover } from './cutover/switch/registry.ts';
 import { countLegacyPictures } from './cutover/verdict/pictures.ts';
 import { repeat } from './lib/repeat.ts';
 import { removeOrphans } from './media/lifecycle.ts';
@@ -12,7 +11,7 @@ const interval = 60_000;
 
 /** Starts the background work that one process does for all. */
 export function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
-  const { keyPrefix, legacyBaseUrl } = config;
+  const { keyPrefix } = config;
   const start = (failure: string, work: (signal: AbortSignal) => Promise<void>): void => {
     const stop = repeat(async (signal) => {
       await work(signal).catch((error: unknown) => {
@@ -32,9 +31,7 @@ export function startHousekeeping({ config, log, releasers, store, media }: Reso
   start('switches of the mode could not be recorded in the audit trail', () =>
     auditSwitches(store, keyPrefix),
   );
-  if (legacyBaseUrl === undefined) return;
-  start('pictures of the legacy service could not be counted', async (signal) => {
-    const { mode } = await readCutover(store, keyPrefix);
-    if (mode === 'mirror' || mode === 'reverse') await countLegacyPictures(store, keyPrefix, signal);
-  });
+  start('pictures of the legacy service could not be counted', (signal) =>
+    countLegacyPictures(store, keyPrefix, signal),
+  );
 }

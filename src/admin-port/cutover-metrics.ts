@@ -29,7 +29,9 @@ const gauges = {
   ],
   failed_adoptions: ['Users with a change that the legacy service accepted and that could not be adopted.'],
   gaps: ['Changes that may be missing in Redis until the next clean verify, by reason.', 'reason'],
-  legacy_pictures: ['Users whose picture is at its legacy URL, as counted some minutes ago.'],
+  legacy_pictures: [
+    'Users whose picture is at its legacy URL, as counted some minutes ago; absent before the first count.',
+  ],
   backlog_entries: ['Changes that wait for their replay to the legacy service.'],
   backlog_age_seconds: ['How long the oldest of them has been waiting; 0 where none does.'],
   set_aside_entries: [
@@ -56,7 +58,8 @@ function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
     unsettled: comparisons.unsettled,
     failed_adoptions: comparisons.failedAdoptions,
     gaps: countGaps(evidence),
-    legacy_pictures: legacyPictures?.count ?? 0,
+    // Not 0 before they were counted: the legacy service may be switched off for that.
+    legacy_pictures: legacyPictures?.count ?? {},
     backlog_entries: replay.entries,
     backlog_age_seconds: Math.max(0, state.now - (replay.oldestAt ?? state.now)) / 1000,
     set_aside_entries: replay.setAside,

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
+import { legacyPicturesKey } from '../../src/redis/keys.ts';
 import { startLegacyBridge, type LegacyBridge } from '../cutover/legacy-bridge.ts';
 import { until } from '../support/until.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
@@ -58,6 +59,13 @@ test('the cut-over metrics show what comparisons have found', async () => {
   expect(series.get('comparisons{result="different"}')).toBe(1);
   expect(series.get('differences{field="profile"}')).toBe(1);
   expect(series.get('ready{to="mirror"}')).toBe(0);
+});
+
+test('the number of pictures at legacy URLs is absent until they have been counted', async () => {
+  const { port, bridge } = await inFrontOfLegacy('mirror');
+  expect((await scrape(port)).has('legacy_pictures')).toBe(false);
+  await store.set(legacyPicturesKey(bridge.config.keyPrefix), `0 ${Date.now()}`);
+  expect((await scrape(port)).get('legacy_pictures')).toBe(0);
 });
 
 test('the cut-over metrics count gaps by reason', async () => {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { scanKeys } from '../../redis/connection/scan.ts';
+import { readCutover } from '../switch/registry.ts';
 import { legacyPicturesDueKey, legacyPicturesKey, profileKey } from '../../redis/keys.ts';
 
 /** How often they are counted, in ms, by whichever process comes first; longer where that takes long. */
@@ -22,12 +23,17 @@ export async function readLegacyPictures(store: RedisClient, prefix: string) {
   return count === undefined ? undefined : { count: Number(count), at: Number(at) };
 }
 
-/** Counts them again, unless another process has begun to recently: slowly, some 10,000 profiles a second. */
+/**
+ * Counts them again, unless another process has begun to recently: slowly, some 10,000 profiles a second. In shadow they
+ * are not counted, since most of them have not been brought over yet, nor where no mode was ever set.
+ */
 export async function countLegacyPictures(
   store: RedisClient,
   prefix: string,
   signal: AbortSignal,
 ): Promise<void> {
+  const { mode, isStored } = await readCutover(store, prefix);
+  if (!isStored || mode === 'shadow') return;
   const due = legacyPicturesDueKey(prefix);
   if ((await store.set(due, '', 'PX', countTimeout, 'NX')) === null) return;
   const startedAt = performance.now();

@@ -68,6 +68,15 @@ test('in reverse, the page shows the changes that wait for their replay', async 
   expect(text).not.toContain('Users who differ');
 });
 
+test('in native, the page shows how many pictures are still to be copied', async () => {
+  const text = await sectionOf([
+    { mode: 'shadow', since: at('2026-03-01T09:00Z') },
+    { mode: 'native', since: at('2026-03-03T10:30Z') },
+  ]);
+  expect(text).toContain('Pictures to copy 1,204 at their legacy URLs');
+  expect(text).not.toMatch(/Users who differ|Waiting for replay/);
+});
+
 test('the page has no cut-over section if there was no cut-over', async () => {
   expect(await sectionOf([])).toBe('');
 });

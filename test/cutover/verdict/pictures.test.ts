@@ -4,7 +4,13 @@ import {
   readLegacyPictures,
   recountLegacyPictures,
 } from '../../../src/cutover/verdict/pictures.ts';
-import { legacyPicturesDueKey, objectsKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import {
+  cutoverKey,
+  legacyPicturesDueKey,
+  objectsKey,
+  organizationBase,
+  profileKey,
+} from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -14,6 +20,7 @@ const { signal } = new AbortController();
 const url = 'https://legacy.example/picture.png';
 beforeEach(async () => {
   prefix = freshPrefix();
+  await store.hset(cutoverKey(prefix), 'mode', 'mirror');
   const [acme, other] = [organizationBase(prefix, 'acme'), organizationBase(prefix, 'p:other')];
   await store.hset(profileKey(acme, 'shown'), { t: '', pu: url });
   await store.hset(profileKey(other, 'shown'), { t: '', pu: url });
@@ -49,4 +56,18 @@ test('a process that stops while it counts the pictures leaves that to another o
   await expect(counting).rejects.toThrow('aborted');
   expect(await counted()).toBeUndefined();
   expect(await store.exists(legacyPicturesDueKey(prefix))).toBe(0);
+});
+
+test('pictures are counted after the last step, too, while they can still be copied', async () => {
+  await store.hset(cutoverKey(prefix), 'mode', 'native');
+  await countLegacyPictures(store, prefix, signal);
+  expect(await counted()).toBe(2);
+});
+
+test('pictures are not counted before accepted changes reach Redis, nor where no mode was ever set', async () => {
+  await store.hset(cutoverKey(prefix), 'mode', 'shadow');
+  await countLegacyPictures(store, prefix, signal);
+  await store.del(cutoverKey(prefix));
+  await countLegacyPictures(store, prefix, signal);
+  expect(await counted()).toBeUndefined();
 });

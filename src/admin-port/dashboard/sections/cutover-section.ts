@@ -35,8 +35,8 @@ export function cutoverSection(evidence: Evidence): Html | undefined {
         </p>
         <p class="sentence">${sentences[mode]}</p>
       </div>
-      ${history.length > 0 && periods(history, now)} ${mode !== 'native' && figures(evidence)}
-      ${nextStep(evidence)} ${instancesTable(instances)}`,
+      ${history.length > 0 && periods(history, now)} ${figures(evidence)} ${nextStep(evidence)}
+      ${instancesTable(instances)}`,
   );
 }
 
@@ -68,8 +68,10 @@ function periods(history: CutoverState['history'], now: number): Html {
   </div>`;
 }
 
-function figures(evidence: Evidence): Html {
-  const { comparisons, state, replay, legacyPictures } = evidence;
+function figures(evidence: Evidence): Html | undefined {
+  const { comparisons, state, replay } = evidence;
+  const pictures = picturesToCopy(evidence);
+  if (state.mode === 'native') return pictures && html`<dl>${pictures}</dl>`;
   const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
     comparisons;
   const count = (name: string, value: number, hint: string) => figure(name, formatNumber(value), hint);
@@ -87,9 +89,15 @@ function figures(evidence: Evidence): Html {
         state.mode !== 'shadow' &&
         count('Changes in doubt', Math.max(unsettled, failedAdoptions), 'may not have reached Redis')
       }
-      ${legacyPictures && count('Pictures to copy', legacyPictures.count, 'at their legacy URLs')}
+      ${pictures}
     </dl>
     ${failures(evidence)} ${legacyAnswers && differencesOverTime(evidence)} ${differencesByField(evidence)}`;
+}
+
+function picturesToCopy({ legacyPictures }: Evidence): Html | undefined {
+  return (
+    legacyPictures && figure('Pictures to copy', formatNumber(legacyPictures.count), 'at their legacy URLs')
+  );
 }
 
 /** How often each field has differed in this mode, the most frequent first. */

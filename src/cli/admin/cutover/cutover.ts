@@ -77,7 +77,7 @@ async function showStatus(context: AdminContext): Promise<CommandResult> {
     ...(authorityOf(state.mode) === 'legacy' ? comparisonLines(evidence) : []),
     ...doubtLines(evidence),
     ...gapLines(evidence),
-    ...(state.mode === 'mirror' || state.mode === 'reverse' ? pictureLines(evidence) : []),
+    ...pictureLines(evidence),
     ...(state.mode === 'reverse' || replay.entries + replay.setAside > 0 ? replayLines(evidence) : []),
     ...(verdict
       ? [`Next: ${verdict.to}; ready: ${verdict.ready ? 'yes' : 'no'}`, ...findingLines(verdict)]

@@ -70,10 +70,12 @@ export function gapLines(evidence: Evidence): string[] {
 
 /** Pictures that would be lost with the legacy service. */
 export function pictureLines({ state, legacyPictures }: Evidence): string[] {
-  if (legacyPictures === undefined) return [];
+  if (!state.isStored || state.mode === 'shadow') return [];
+  const what = 'Pictures at their legacy URLs';
+  if (legacyPictures === undefined) return [`${what}: not counted yet`];
   const { count, at } = legacyPictures;
   const minutes = Math.max(0, Math.round((state.now - at) / 60_000));
-  return [`Pictures at their legacy URLs: ${formatNumber(count)} (counted ${minutes} min ago)`];
+  return [`${what}: ${formatNumber(count)} (counted ${minutes} min ago)`];
 }
 
 export function comparisonLines(evidence: Evidence): string[] {

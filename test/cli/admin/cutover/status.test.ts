@@ -125,3 +125,22 @@ test('status names API keys that only Redis accepts by the ids with which they c
   expect((await runTool(env, `key revoke --org acme ${keyId}`)).code).toBe(0);
   expect((await runTool(env, 'cutover status')).out).toContain('refused by the legacy service only: 0\n');
 });
+
+test('status says after the last step how many pictures are still to be copied', async () => {
+  const native = freshPrefix();
+  await store.hset(cutoverKey(native), { mode: 'native', epoch: 4, since: at, by: 'test' });
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: native, ALLOW_EVICTION: '1' };
+  const uncounted = await runTool(env, 'cutover status');
+  expect(uncounted).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('Pictures at their legacy URLs: not counted yet\n'),
+  });
+  await store.set(legacyPicturesKey(native), `1 ${Date.now()}`);
+  const { out } = await runTool(env, 'cutover status');
+  expect(out).toContain('Pictures at their legacy URLs: 1 (counted 0 min ago)\n');
+});
+
+test('status does not count pictures where no mode was ever set', async () => {
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), ALLOW_EVICTION: '1' };
+  expect((await runTool(env, 'cutover status')).out).not.toContain('Pictures');
+});
