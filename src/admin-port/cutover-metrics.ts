@@ -15,7 +15,7 @@ const gauges = {
   ready: ['1 if the step to the next mode is safe (admin cutover status says why not), else 0.', 'to'],
   instances: ['Processes that take part in the cut-over; a silent one blocks every switch.', 'state'],
   comparisons: [
-    'Responses of the legacy service compared with Redis since the current mode came into force.',
+    'Responses of the legacy service compared with Redis since the current mode came into force; unreadable ones were not profiles.',
     'result',
   ],
   differences: ['Differences found since the current mode came into force, by field.', 'field'],
@@ -51,6 +51,7 @@ function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
     comparisons: {
       same: comparisons.compared - comparisons.different,
       different: comparisons.different,
+      unreadable: comparisons.unreadable,
     },
     differences: Object.fromEntries(countDifferences(evidence)),
     differing_users: comparisons.differingUsers,

@@ -61,6 +61,16 @@ test('the cut-over metrics show what comparisons have found', async () => {
   expect(series.get('ready{to="mirror"}')).toBe(0);
 });
 
+test('the cut-over metrics count responses of the legacy service that could not be read', async () => {
+  const { port, legacy, player, send } = await inFrontOfLegacy('shadow');
+  legacy.behaviour.override = {
+    headers: { 'content-type': 'text/html' },
+    chunks: [Buffer.from('<p>maintenance</p>')],
+  };
+  await (await send(await player('ada'), 'GET', '/api/profile/')).text();
+  await until(async () => (await scrape(port)).get('comparisons{result="unreadable"}') === 1);
+});
+
 test('the number of pictures at legacy URLs is absent until they have been counted', async () => {
   const { port, bridge } = await inFrontOfLegacy('mirror');
   expect((await scrape(port)).has('legacy_pictures')).toBe(false);

@@ -69,6 +69,7 @@ function totals(organizations: readonly ComparisonSummary[], since: number) {
   return {
     compared: sum(current, (one) => one.compared),
     different: sum(current, (one) => one.different),
+    unreadable: sum(current, (one) => one.unreadable),
     differingUsers: sum(current, (one) => one.differingUsers),
     unmappedKeys: sum(organizations, (one) => one.unmappedKeys.length),
     refusedKeys: sum(organizations, (one) => one.refusedKeys.length),

@@ -233,7 +233,7 @@ function* warningsFor(
   { state, comparisons, replay, legacyPictures }: Evidence,
   to: Mode,
 ): Generator<Finding> {
-  const { unsettled, lostNames, compared } = comparisons;
+  const { unsettled, lostNames, compared, unreadable } = comparisons;
   const isTaking = takesAuthority(state.mode, to);
   const isLettingGo = state.mode === 'reverse' && to === 'native';
   if (isLettingGo && replay.setAside > 0) {
@@ -269,6 +269,13 @@ function* warningsFor(
     };
   }
   const isForward = authorityOf(state.mode) === 'legacy' && to !== 'shadow';
+  if (isForward && unreadable > 0) {
+    yield {
+      code: 'unreadable-responses',
+      reason: `${counted(unreadable, 'response')} of the legacy service to GET could not be read as ${unreadable === 1 ? 'a profile' : 'profiles'}`,
+      remedy: 'check LEGACY_BASE_URL and what it answers to GET',
+    };
+  }
   if (isForward && compared < minComparisons) {
     yield {
       code: 'few-comparisons',

@@ -21,6 +21,7 @@ const instance: Instance = {
 const compared: Evidence['comparisons'] = {
   compared: 500,
   different: 0,
+  unreadable: 0,
   differingUsers: 0,
   unmappedKeys: 0,
   refusedKeys: 0,
@@ -97,6 +98,14 @@ describe('the step to mirror', () => {
       ready: true,
       warnings: ['few-comparisons'],
     });
+  });
+
+  test('has a warning if responses of the legacy service could not be read', () => {
+    expect(verdict('shadow', 'mirror', { comparisons: { unreadable: 5 } })).toMatchObject({
+      ready: true,
+      warnings: ['unreadable-responses'],
+    });
+    expect(verdict('mirror', 'shadow', { comparisons: { unreadable: 5 } }).warnings).toEqual([]);
   });
 
   test('waits for an instance that is silent or does not know the legacy service, even with --force', () => {

@@ -72,15 +72,14 @@ function figures(evidence: Evidence): Html | undefined {
   const { comparisons, state, replay } = evidence;
   const pictures = picturesToCopy(evidence);
   if (state.mode === 'native') return pictures && html`<dl>${pictures}</dl>`;
-  const { compared, different, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } =
-    comparisons;
+  const { compared, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } = comparisons;
   const count = (name: string, value: number, hint: string) => figure(name, formatNumber(value), hint);
   const legacyAnswers = authorityOf(state.mode) === 'legacy';
   return html`<dl>
       ${
         legacyAnswers
           ? html`${count('Users who differ', differingUsers, 'when last compared')}
-            ${count('Comparisons', compared, `in this mode; ${counted(different, 'difference')}`)}
+            ${count('Comparisons', compared, comparisonsHint(comparisons))}
             ${count('Disputed API keys', unmappedKeys + refusedKeys, `${formatNumber(unmappedKeys)} unknown to Redis`)}`
           : html`${count('Waiting for replay', replay.entries, backlogHint(evidence))}
             ${count('Set aside', replay.setAside, 'refused by the legacy service')}`
@@ -92,6 +91,11 @@ function figures(evidence: Evidence): Html | undefined {
       ${pictures}
     </dl>
     ${failures(evidence)} ${legacyAnswers && differencesOverTime(evidence)} ${differencesByField(evidence)}`;
+}
+
+function comparisonsHint({ different, unreadable }: Evidence['comparisons']): string {
+  const unread = unreadable === 0 ? '' : `; ${formatNumber(unreadable)} could not be read`;
+  return `in this mode; ${counted(different, 'difference')}${unread}`;
 }
 
 function picturesToCopy({ legacyPictures }: Evidence): Html | undefined {

@@ -79,10 +79,11 @@ export function pictureLines({ state, legacyPictures }: Evidence): string[] {
 }
 
 export function comparisonLines(evidence: Evidence): string[] {
-  const { compared, different, differingUsers, unmappedKeys, refusedKeys } = evidence.comparisons;
+  const { compared, different, unreadable, differingUsers, unmappedKeys, refusedKeys } = evidence.comparisons;
   const fields = [...countDifferences(evidence)].map(([field, count]) => `${field} ${formatNumber(count)}`);
+  const unread = unreadable === 0 ? '' : `, ${formatNumber(unreadable)} could not be read`;
   return [
-    `Comparisons: ${formatNumber(compared)} made, ${formatNumber(different)} differed; users who differ now: ${formatNumber(differingUsers)}`,
+    `Comparisons: ${formatNumber(compared)} made, ${formatNumber(different)} differed${unread}; users who differ now: ${formatNumber(differingUsers)}`,
     ...(fields.length === 0 ? [] : [`  fields: ${fields.join(', ')}`]),
     `API keys unknown here: ${formatNumber(unmappedKeys)}; refused by the legacy service only: ${formatNumber(refusedKeys)}`,
     ...refusedKeyLines(evidence),

@@ -144,3 +144,19 @@ test('status does not count pictures where no mode was ever set', async () => {
   const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), ALLOW_EVICTION: '1' };
   expect((await runTool(env, 'cutover status')).out).not.toContain('Pictures');
 });
+
+test('status counts responses of the legacy service that could not be read, and says what to check', async () => {
+  const shadow = freshPrefix();
+  const since = Date.now();
+  await store.hset(cutoverKey(shadow), { mode: 'shadow', epoch: 0, since, by: 'default' });
+  await store.sadd(forwardedOrganizationsKey(shadow), 'acme');
+  await store.hset(comparisonsKey(organizationBase(shadow, 'acme')), { since, unreadable: 5 });
+  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: shadow, ALLOW_EVICTION: '1' };
+  const { out } = await runTool(env, 'cutover status');
+  expect(out).toContain('Comparisons: 0 made, 0 differed, 5 could not be read; users who differ now: 0\n');
+  expect(out).toContain(
+    'warning: 5 responses of the legacy service to GET could not be read as profiles: check LEGACY_BASE_URL and what it answers to GET\n',
+  );
+  const json = JSON.parse((await runTool(env, 'cutover status --json')).out) as unknown;
+  expect(json).toMatchObject({ comparisons: { compared: 0, unreadable: 5 } });
+});
