@@ -119,7 +119,8 @@ function* obstaclesOf({ id, kind, silentMs, legacy, replay }: Instance, to: Mode
     yield {
       code: 'instance-cannot-replay',
       reason: `instance ${id} cannot store credentials for the replay`,
-      remedy: 'restart it with REPLAY_SECRET',
+      remedy:
+        'restart it with the REPLAY_SECRET of the other instances (its log says what is wrong), and where that was changed, with the previous one as REPLAY_SECRET_PREVIOUS',
     };
   }
 }
@@ -212,13 +213,17 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
       // The legacy service must not get authority without them, whatever is forced.
       code: authorityOf(to) === 'legacy' ? 'backlog-would-be-lost' : 'backlog',
       reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
-      remedy:
-        pausedBecause === undefined
-          ? `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`
-          : `the replay is paused: ${pausedBecause}`,
+      remedy: remedyOfBacklog({ state, replay }, to),
     };
   }
   yield* judgeSetAside(setAside, to);
+}
+
+function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
+  const isReplaying = state.instances.some(({ kind, silentMs }) => kind === 'bridge' && silentMs <= silence);
+  if (!isReplaying) return 'start a bridge: no instance that could replay them responds';
+  if (replay.pausedBecause !== undefined) return `the replay is paused: ${replay.pausedBecause}`;
+  return `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`;
 }
 
 /** Of changes that are set aside, of which the last ones may be so only once changes have stopped. */

@@ -75,6 +75,7 @@ function verdict(
     ready: found.ready,
     reasons: found.reasons.map(({ code }) => code),
     warnings: found.warnings.map(({ code }) => code),
+    remedies: found.reasons.map(({ remedy }) => remedy),
     isUnforceable: found.reasons.some(blocksEvenForced),
   };
 }
@@ -178,6 +179,12 @@ describe('the step to reverse', () => {
   });
 });
 
+test('an instance that cannot replay may have a secret already, of which its log says what is wrong', () => {
+  expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } }).remedies).toEqual([
+    'restart it with the REPLAY_SECRET of the other instances (its log says what is wrong), and where that was changed, with the previous one as REPLAY_SECRET_PREVIOUS',
+  ]);
+});
+
 describe('the steps out of reverse', () => {
   test('are safe while the last few changes are being replayed', () => {
     const replay = { entries: 100, oldestAt: 4000 };
@@ -200,6 +207,19 @@ describe('the steps out of reverse', () => {
         isUnforceable: true,
       });
     }
+  });
+
+  test('need a bridge that replays: none responds', () => {
+    const replay = { entries: 1, oldestAt: -6000 };
+    const migration = { ...instance, kind: 'migrate' as const };
+    for (const instances of [[], [{ ...instance, silentMs: 60_000 }], [migration]]) {
+      for (const to of ['mirror', 'native'] as const) {
+        expect(verdict('reverse', to, { replay, state: { instances } }).remedies).toContainEqual(
+          expect.stringContaining('start a bridge: no instance that could replay them responds'),
+        );
+      }
+    }
+    expect(verdict('reverse', 'native', { replay }).remedies.join()).not.toContain('start a bridge');
   });
 
   test('back to mirror waits for a decision about what the legacy service has refused', () => {
