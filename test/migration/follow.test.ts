@@ -333,6 +333,32 @@ test('a name that only a prune makes free is taken in the next round, however lo
   expect(await follower.stop()).toBe(1);
 });
 
+test('without --prune, rounds that are refused such a name say what a prune does', async () => {
+  const updatedAt = Date.now();
+  const user = (id: number, username: string) => ({
+    organizationId: 'acme',
+    userId: `u${id}`,
+    username,
+    updatedAt,
+  });
+  const source = writeSource({ profiles: [user(1, 'ann'), user(2, 'bob')] });
+  const args = ['apply', '--source', source, '--follow', '--lag', '1s'];
+  const follower = followerOf(createTool().start(...args));
+  await follower.until({ round: 1, ok: true });
+  writeSource({ profiles: [user(1, 'ann'), user(3, 'bob')] }, source);
+  const [changed, all] = [await follower.until({ state: 'refused' }), await follower.until({ full: true })];
+  expect([changed['full'], changed['error']]).toEqual([
+    false,
+    expect.stringContaining(
+      'nothing was written: use --prune if the users who have the names are no longer in the source, correct',
+    ),
+  ]);
+  expect(all['error']).toContain(
+    'nothing was written: use --prune, which removes users who are not in the source, correct',
+  );
+  expect(await follower.stop()).toBe(1);
+});
+
 test('an entity that vanishes is a problem, until it is back', async () => {
   const tool = createTool();
   const profiles = [{ organizationId: 'acme', userId: 'u1' }];

@@ -11,7 +11,7 @@ import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
-import { listIssues, listWarnings, remedyFor } from './report/issues.ts';
+import { listIssues, listWarnings, pruneRemedy, remedyFor } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { describePlannedPruning, describePruning } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
@@ -104,7 +104,7 @@ function reportOf(
       organizations: organizationFigures(context.tallies),
     },
     records: sum.read,
-    error: isFine ? undefined : errorOf(applied, late, context),
+    error: isFine ? undefined : errorOf(applied, late, context, choice),
     isInterrupted: kind === 'interrupted',
     applied,
     sum,
@@ -146,6 +146,7 @@ function errorOf(
   { kind, assessment, completedRenames, pendingRenames, readsAllNext }: Applied,
   late: number,
   { issues }: MigrationContext,
+  { prune }: ApplyChoice,
 ): string {
   const nothing = completedRenames === 0 ? 'nothing' : 'nothing else';
   if (kind === 'interrupted') {
@@ -158,7 +159,9 @@ function errorOf(
   }
   if (kind === 'refused') {
     const again = readsAllNext ? 'run the same command again (it will read everything), ' : '';
-    const or = `, so ${nothing} was written: ${again}correct the source, or use`;
+    // Where it was given, the next round that reads all rows prunes; that round also knows who is gone.
+    const pruning = readsAllNext || prune === true ? '' : pruneRemedy('use', assessment);
+    const or = `, so ${nothing} was written: ${again}${pruning}correct the source, or use`;
     return remedyFor(assessment.problems, issues, assessment.reading, or);
   }
   return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;

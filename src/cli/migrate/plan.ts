@@ -6,7 +6,7 @@ import { problems } from '../../migration/engine/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Pruned, PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
-import { listIssues, listWarnings, placeOf, remedyFor } from './report/issues.ts';
+import { listIssues, listWarnings, placeOf, pruneRemedy, remedyFor } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
@@ -45,7 +45,12 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
       records: sum.read,
       error:
         assessment.problems > 0
-          ? remedyFor(assessment.problems, issues, reading, ': correct the source, or apply with')
+          ? remedyFor(
+              assessment.problems,
+              issues,
+              reading,
+              `: ${pruneRemedy('apply with', assessment)}correct the source, or apply with`,
+            )
           : pruning?.refusal &&
             `${pruning.refusal}: check that the source is whole, then allow it with --prune-at-most N`,
     };

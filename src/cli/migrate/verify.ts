@@ -69,7 +69,7 @@ export async function verify(
       records: verified.read,
       error: isFine
         ? undefined
-        : `${found} between the source and Redis: ${remedies(scope.entities, issues, { hasAccepted, comparisons: verified.comparisons }).join(', ')}, then verify again`,
+        : `${found} between the source and Redis: ${remedies(scope.entities, issues, { ...verified, hasAccepted }).join(', ')}, then verify again`,
     };
   });
 }
@@ -86,13 +86,14 @@ function unknownRun(run: string): string {
 function remedies(
   entities: readonly Entity[],
   issues: Issues,
-  { hasAccepted, comparisons }: { hasAccepted: boolean; comparisons: number },
+  { hasAccepted, comparisons, freedByPrune }: Verified & { hasAccepted: boolean },
 ): string[] {
   const has = (...reasons: Reason[]): boolean => issues.count(reasons) > 0;
   const isExtra = (entity: Entity): boolean => issues.count('extra', entity) > 0;
   const isReadable = (entity: Entity): boolean => issues.count('invalid', entity) === 0;
   const mustCorrect =
-    (!hasAccepted && has(...problems)) || entities.some((entity) => isExtra(entity) && !isReadable(entity));
+    (!hasAccepted && issues.count(problems) > freedByPrune) ||
+    entities.some((entity) => isExtra(entity) && !isReadable(entity));
   const canPrune = entities.some((entity) => isExtra(entity) && isReadable(entity));
   const canApply = issues.count(['missing', 'different']) > comparisons;
   return [

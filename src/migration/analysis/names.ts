@@ -18,7 +18,11 @@ export interface Rename {
 
 interface NamesChoice {
   onConflict: OnConflict;
-  /** The username of a user who is in Redis, is no longer in the source and will be pruned; undefined for others. */
+  /** Whether all of the source was read, so that a user who was not seen is not in it. */
+  isWhole: boolean;
+  /** Whether users who are no longer in the source will be pruned. */
+  isPruning: boolean;
+  /** The username of a user who is in Redis, was not seen in the source and can be pruned; undefined for others. */
   usernameToPrune: (organizationId: string, userId: string) => Promise<string | undefined>;
 }
 
@@ -38,9 +42,9 @@ type Context = Pick<MigrationContext, 'workspace' | 'organizations' | 'issues'>;
 
 /**
  * Decides who gets a username that several records want: the user who has it in Redis and keeps it, or else the
- * first in the source gets it. Returns the renames that depend on each other, which are to be made together.
+ * first in the source gets it.
  */
-export async function decideNames(context: Context, spool: Spool, choice: NamesChoice): Promise<Rename[]> {
+export async function decideNames(context: Context, spool: Spool, choice: NamesChoice) {
   const { issues } = context;
   const isDropped = choice.onConflict === 'drop-username';
   const refused = new Set<string>();
@@ -54,17 +58,20 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
   const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
 
   const transfers: Transfer[] = [];
+  let freedByPrune = 0;
   const claims = await claimsOf(context, spool);
   for await (const group of yieldingItems(claims.all())) {
     const wanting = group.filter(({ kind }) => kind === 'wants');
     if (group.some(({ kind }) => kind === 'denies'))
       for (const claim of wanting) reportDenied(issues, claim.where, subjectOf(claim));
-    const { holder, leaving, winner } = await award(group, wanting, choice);
+    const { holder, isHolderGone, leaving, winner } = await award(group, wanting, choice);
+    if (isHolderGone && winner === undefined) freedByPrune += 1;
+    const isGone = isHolderGone && choice.isWhole;
     for (const claim of wanting) {
       if (claim === winner) continue;
       const detail =
         winner === undefined
-          ? inRedis(holder)
+          ? `${inRedis(holder)}${isGone ? ', who is not in the source: --prune removes them' : ''}`
           : `also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
       refuse(claim, detail);
     }
@@ -88,7 +95,12 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
     const to = refused.has(userKey(party)) ? '' : username;
     renames.set(userKey(party), { organizationId, userId, from: previous, to });
   }
-  return [...renames.values()];
+  return {
+    /** Renames that depend on each other, which are to be made together. */
+    renames: [...renames.values()],
+    /** Names that were refused to everybody, and that a prune may make free: where the source was read whole, it does. */
+    freedByPrune,
+  };
 }
 
 /** The records that would be written, by the usernames that each concerns. */
@@ -110,19 +122,26 @@ async function claimsOf({ workspace, organizations }: Context, spool: Spool) {
   return claims;
 }
 
-/** Who gets a username, if anybody does, who has it in Redis, and who gives it up. */
-async function award(group: readonly Claim[], wanting: readonly Claim[], { usernameToPrune }: NamesChoice) {
+/** Who gets a username, if anybody does, who has it in Redis and seems gone from the source, and who gives it up. */
+async function award(
+  group: readonly Claim[],
+  wanting: readonly Claim[],
+  { isPruning, usernameToPrune }: NamesChoice,
+) {
   const held = wanting.find((claim) => claim.holder !== undefined);
   const holder = held?.holder;
   const staying = wanting.find(({ userId }) => userId === holder);
   let leaving: Party | undefined = group.find(({ kind }) => kind === 'leaves');
+  let isHolderGone = false;
   if (held?.holder !== undefined && staying === undefined && leaving?.userId !== holder) {
     const { organizationId, holder: userId } = held;
     const previous = await usernameToPrune(organizationId, userId);
-    leaving = previous === undefined ? undefined : { organizationId, userId, username: undefined, previous };
+    isHolderGone = previous !== undefined;
+    leaving =
+      isHolderGone && isPruning ? { organizationId, userId, username: undefined, previous } : undefined;
   }
   const isFree = holder === undefined || leaving?.userId === holder;
-  return { holder, leaving, winner: staying ?? (isFree ? wanting[0] : undefined) };
+  return { holder, isHolderGone, leaving, winner: staying ?? (isFree ? wanting[0] : undefined) };
 }
 
 /** Whether the entry would change what Redis has. */

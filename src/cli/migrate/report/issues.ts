@@ -2,6 +2,7 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/engine/issues.ts';
+import type { Assessment } from '../../../migration/engine/read/assess.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
 
 /** Issues of some reasons for people: how many, and the first few of each kind; '' if there are none. */
@@ -52,4 +53,12 @@ export function remedyFor(count: number, issues: Issues, { read }: Reading, pref
     return `${fault}: ${formatNumber(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
   }
   return `${counted(count, 'record')} ${count === 1 ? 'has a problem' : 'have problems'}${prefix} --on-conflict skip or drop-username`;
+}
+
+/** The remedy for names of users who are not in the source, or may not be; '' for none. */
+export function pruneRemedy(verb: 'apply with' | 'use', { freedByPrune, isWhole }: Assessment): string {
+  if (freedByPrune === 0) return '';
+  return isWhole
+    ? `${verb} --prune, which removes users who are not in the source, `
+    : `${verb} --prune if the users who have the names are no longer in the source, `;
 }

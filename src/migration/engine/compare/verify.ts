@@ -65,6 +65,8 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     /** Entries of the name index compared with the profiles. */
     indexed,
     read: totalOf(reading.read.values()),
+    /** Problems that end with a prune. */
+    freedByPrune: assessment.freedByPrune,
     /** How many are missing, different or extra. */
     differences: issues.count(scope.onConflict === 'abort' ? [...differing, ...problems] : differing),
     /** Those of them that are organizations that only compare names in another way: no apply changes that. */

@@ -1,5 +1,5 @@
 import { decideDuplicates } from '../../analysis/duplicates.ts';
-import { decideNames, type Rename } from '../../analysis/names.ts';
+import { decideNames } from '../../analysis/names.ts';
 import type { Outcome } from '../../analysis/outcomes.ts';
 import { createSpool, type Decided } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
@@ -87,16 +87,18 @@ export async function assessSource(
   const phase = isVerifying ? 'verifying' : 'reading';
   const onOrganization = load?.begin;
   const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
-  let renames: Rename[] = [];
+  const isWhole = scope.since === undefined;
+  let names: Awaited<ReturnType<typeof decideNames>> = { renames: [], freedByPrune: 0 };
   let pruning: PrunePlan | undefined;
   if (!signal.aborted) {
     if (load !== undefined) progress.next();
     await load?.index(reading.repeated, spool);
     await decideDuplicates(context, spool, reading.repeated);
-    renames = await decideNames(context, spool, {
+    names = await decideNames(context, spool, {
       onConflict: scope.onConflict,
-      usernameToPrune: async (...user) =>
-        isPruning ? await usernameToPrune(context, reading, ...user) : undefined,
+      isWhole,
+      isPruning,
+      usernameToPrune: async (...user) => await usernameToPrune(context, reading, ...user),
     });
   }
   if (isPruning && !signal.aborted) {
@@ -107,8 +109,9 @@ export async function assessSource(
     reading,
     /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
     spool,
-    /** Renames that depend on each other. */
-    renames,
+    ...names,
+    /** Whether all of the source was read. */
+    isWhole,
     /** Records that stop an apply, unless --on-conflict says otherwise. */
     problems: issues.count(problems),
     /** Finds what Redis has besides, for a verify. */
@@ -119,7 +122,7 @@ export async function assessSource(
   };
 }
 
-/** The username of a user in Redis whom a prune will remove; undefined for any other user. */
+/** The username of a user in Redis who was not seen and whom a prune would remove; undefined for any other user. */
 async function usernameToPrune(
   context: MigrationContext,
   { seen }: Reading,
