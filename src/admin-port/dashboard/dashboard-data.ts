@@ -1,13 +1,14 @@
-import { dayMs } from '../../lib/days.ts';
+import { dayMs, dayOf } from '../../lib/days.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { operations as contractOperations } from '../../contract/operations.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { activeOrganizationsKey } from '../../deprecation/ledger/keys.ts';
+import { callsServed, lastUse } from '../../deprecation/ledger/ledger-reader.ts';
 import { unattributedKey, uncheckedKey } from '../../deprecation/ledger/tally.ts';
 import { clientName, type ReportRow } from '../../deprecation/reports/group-usage.ts';
 import { reportOf } from '../../deprecation/reports/report.ts';
 import type { Group } from '../../deprecation/reports/usage-query.ts';
-import { readUsage } from '../../deprecation/reports/usage.ts';
+import { readUsage, type Usage } from '../../deprecation/reports/usage.ts';
 import type { DashboardQuery } from './query.ts';
 
 export type DashboardData = Awaited<ReturnType<typeof readDashboardData>>;
@@ -62,9 +63,22 @@ export async function readDashboardData(
     /** Whether there were calls whose key was not checked: in the last `quietDays` days, and in the period. */
     uncheckedLately: unattributed.some((row) => isUnchecked(row) && isRecent(row)),
     uncheckedInPeriod: unattributed.some((row) => isUnchecked(row) && row.calls !== 0),
+    /** Whether the legacy service may have served calls in the last `quietDays` days whose key is unknown here. */
+    servedLately: mayHaveServedLately(usage),
     /** Organizations with calls in the ledger, the latest first. */
     organizations,
   };
+}
+
+/** The last call without a valid key is known, but its status only if the last `quietDays` days were read. */
+function mayHaveServedLately({ keys, query, now }: Usage): boolean {
+  const daysMissing = dayOf(now) - query.lastDay;
+  return keys.some(
+    (key) =>
+      key.keyId === unattributedKey &&
+      now - lastUse(key) < quietDays * dayMs &&
+      (daysMissing > 0 || callsServed(key, quietDays + 1) > 0),
+  );
 }
 
 const contractOrder: readonly string[] = contractOperations;

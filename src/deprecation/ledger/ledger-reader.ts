@@ -6,6 +6,7 @@ import { forEachConcurrently } from '../../lib/collections/for-each-concurrently
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
@@ -19,6 +20,18 @@ export interface KeySeen extends Awaited<ReturnType<typeof readKey>> {
 /** When a key was last used, ms. */
 export function lastUse({ uses }: KeySeen): number {
   return Math.max(...Array.from(uses.values(), ({ last }) => last));
+}
+
+/**
+ * How many calls succeeded on the days that were read, or on the last `days` of them. Without a valid key, only the legacy
+ * service can have served them: with one that it knows and Redis lacks.
+ */
+export function callsServed({ series }: Pick<KeySeen, 'series'>, days = Infinity): number {
+  return totalOf(
+    series
+      .filter(({ status }) => status === '2xx')
+      .map(({ daily }) => totalOf(daily.subarray(Math.max(0, daily.length - days)))),
+  );
 }
 
 interface DayRange {

@@ -4,7 +4,7 @@ import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { lastUse, readLedger } from '../ledger/ledger-reader.ts';
+import { callsServed, lastUse, readLedger } from '../ledger/ledger-reader.ts';
 import { minutesOf, toGap } from './report.ts';
 import { isAttributed, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
@@ -14,7 +14,8 @@ export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
 
 /**
  * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
- * last `days` days, none that was answered with 410 before its key was checked, and no gap in what was measured.
+ * last `days` days, none that was answered with 410 before its key was checked, none that the legacy service served with
+ * an API key that is unknown here, and no gap in what was measured.
  */
 export async function retireCheck(
   store: RedisClient,
@@ -40,9 +41,11 @@ export async function retireCheck(
         organization: key.organizationId,
         /** On the UTC days that the period touches. */
         calls: totalOf(key.series.map(({ daily }) => totalOf(daily))),
+        served: callsServed(key),
         lastSeen: formatInstant(lastUse(key)),
       }));
-  const unchecked = claimedBy(uncheckedKey);
+  const unchecked = claimedBy(uncheckedKey).map(({ served: _, ...claimed }) => claimed);
+  const unattributed = claimedBy(unattributedKey);
   const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
   const span = days === 1 ? 'day' : `${days} days`;
@@ -52,6 +55,12 @@ export async function retireCheck(
     const calls = totalOf(unchecked.map((one) => one.calls));
     reasons.push(
       `${counted(calls, 'call')} in the last ${span} got 410 before the key was checked (from now on, have keys checked first: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
+    );
+  }
+  const served = totalOf(unattributed.map((one) => one.served));
+  if (served > 0) {
+    reasons.push(
+      `${counted(served, 'call')} in the last ${span}, with an API key that is unknown here, ${served === 1 ? 'was' : 'were'} served by the legacy service`,
     );
   }
   // Gaps are whole minutes, so the first may begin before the range.
@@ -68,11 +77,14 @@ export async function retireCheck(
     callers,
     /** Calls that were answered with 410 before their key was checked, by the organization they claimed. */
     unchecked,
-    /** Calls without a valid key, by the organization they claimed: no reason against it. */
-    unattributed: claimedBy(unattributedKey),
+    /** Calls without a valid key, by the organization they claimed: a reason against it if they were `served`. */
+    unattributed,
     gaps,
   };
 }
+
+/** Calls of a claimed organization; `served`: how many of them the legacy service answered with success. */
+type Claimed = RetireCheck['unchecked'][number] & { served?: number };
 
 /** The result as lines for a terminal. */
 export function retireCheckLines(check: RetireCheck): string[] {
@@ -88,15 +100,15 @@ export function retireCheckLines(check: RetireCheck): string[] {
     ...verdict,
     ...(callers.length > 0 ? ['last calls:', ...callers] : []),
     ...claimedLines('410 before the key was checked:', check.unchecked),
-    ...claimedLines('not counted, without a valid key:', check.unattributed),
+    ...claimedLines('without a valid key:', check.unattributed),
     ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
   ].map(printable);
 }
 
-function claimedLines(title: string, claimed: RetireCheck['unattributed']): string[] {
-  const lines = claimed.map(
-    ({ organization, calls, lastSeen }) =>
-      `  ${lastSeen}  ${organization ?? '(unknown)'}  ${counted(calls, 'call')}`,
-  );
+function claimedLines(title: string, claimed: readonly Claimed[]): string[] {
+  const lines = claimed.map(({ organization, calls, served = 0, lastSeen }) => {
+    const ofThem = served > 0 ? `, ${served} of them served by the legacy service` : '';
+    return `  ${lastSeen}  ${organization ?? '(unknown)'}  ${counted(calls, 'call')}${ofThem}`;
+  });
   return lines.length > 0 ? [title, ...lines] : [];
 }

@@ -342,6 +342,19 @@ test('the page lists the 1000 organizations that called last, and says how to se
   expect(textOf(page)).toContain('The 1,000 that called last; for another, add ?organization=ID');
 });
 
+test('no client is said not to call while the legacy service serves keys that are unknown here', async () => {
+  const unknown = { organizationId: 'acme', keyId: undefined, at: now - dayMs };
+  const served = await history([[now - 40 * dayMs, now]], [unknown]);
+  const sentence =
+    'No client is known to have called in the last 7 days, but the legacy service may have served calls with an API key that is unknown here.';
+  expect((await read(served)).text['calling']).toContain(sentence);
+  expect((await read(served, '?from=2027-03-01&to=2027-03-02')).text['calling']).toContain(sentence);
+
+  const earlier = { ...unknown, at: now - 10 * dayMs };
+  const refused = await history([[now - 40 * dayMs, now]], [earlier, { ...unknown, status: 401 }]);
+  expect((await read(refused)).text['calling']).toContain('No client has called in the last 7 days.');
+});
+
 test('many requests for the same page read Redis once', async () => {
   const redis = await startRedis();
   const own = await openTestStore(redis.url);

@@ -370,7 +370,7 @@ describe('the retire check', () => {
     expect(check).toMatchObject({ retirable: true, reasons: [], callers: [], gaps: [] });
     expect(retireCheckLines(check)).toEqual([
       'the API can be retired: no attributed call in 30 days, measured throughout',
-      'not counted, without a valid key:',
+      'without a valid key:',
       '  2027-03-01T10:00:00Z  acme  1 call',
     ]);
     await ledger.close();
@@ -399,6 +399,40 @@ describe('the retire check', () => {
     ]);
     const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });
     expect(quiet).toMatchObject({ retirable: true, unchecked: [] });
+    await ledger.close();
+  });
+
+  test('fails while the legacy service serves calls with an API key that is unknown here', async () => {
+    const served = { keyId: undefined, status: 200 };
+    const { prefix, now, ledger } = await history(
+      '2027-01-01T00:00:00Z',
+      [
+        ['2027-03-01T10:00:00Z', served],
+        ['2027-03-01T11:00:00Z', { ...served, status: 204, operation: 'putProfile' }],
+        ['2027-03-01T12:00:00Z', { ...served, status: 401 }],
+        ['2027-01-10T10:00:00Z', { ...served, organizationId: 'quiet' }],
+        ['2027-03-01T13:00:00Z', { ...served, organizationId: 'quiet', status: 404 }],
+      ],
+      '2027-03-02T12:00:00Z',
+    );
+    const check = await retireCheck(redis, prefix, { days: 30, now });
+    expect(check).toMatchObject({ retirable: false, callers: [] });
+    expect(check.unattributed).toContainEqual({
+      organization: 'acme',
+      calls: 3,
+      served: 2,
+      lastSeen: '2027-03-01T12:00:00Z',
+    });
+    expect(retireCheckLines(check).slice(0, 3)).toEqual([
+      'the API cannot be retired:',
+      '  2 calls in the last 30 days, with an API key that is unknown here, were served by the legacy service',
+      'without a valid key:',
+    ]);
+    expect(retireCheckLines(check)).toContain(
+      '  2027-03-01T12:00:00Z  acme  3 calls, 2 of them served by the legacy service',
+    );
+    const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });
+    expect(quiet).toMatchObject({ retirable: true, unattributed: [{ calls: 1, served: 0 }] });
     await ledger.close();
   });
 

@@ -14,22 +14,30 @@ const clientTable = {
 
 /** Clients with recent calls, the latest first. */
 export function callingSection(data: DashboardData, query: DashboardQuery): Html {
-  const { calling, uncheckedLately, days } = data;
   const { calls, trend, weekOnWeek, lastCall } = usageColumns(data);
-  const none =
-    days.measured === 'no'
-      ? 'Nothing was counting, so it is unknown whether anybody calls.'
-      : uncheckedLately
-        ? `No client is known to have called in the last ${quietDays} days, but calls were answered with 410 before their key was checked.`
-        : `No client has called in the last ${quietDays} days.`;
   const operations = { title: 'Operations', cell: operationsOf };
   const columns = [clientColumn(query), lastCall, calls, trend, weekOnWeek, operations];
   return section(
     'calling',
     'Clients calling',
-    table('Clients that call, the latest first', columns, calling, { ...clientTable, none, query }),
+    table('Clients that call, the latest first', columns, data.calling, {
+      ...clientTable,
+      none: noCalls(data),
+      query,
+    }),
     `Called within the last ${quietDays} days.`,
   );
+}
+
+/** What can be said if no client is known to have called. */
+function noCalls({ days, uncheckedLately, servedLately }: DashboardData): string {
+  if (days.measured === 'no') return 'Nothing was counting, so it is unknown whether anybody calls.';
+  const known = `No client is known to have called in the last ${quietDays} days, but`;
+  if (uncheckedLately) return `${known} calls were answered with 410 before their key was checked.`;
+  if (servedLately) {
+    return `${known} the legacy service may have served calls with an API key that is unknown here.`;
+  }
+  return `No client has called in the last ${quietDays} days.`;
 }
 
 /** Clients that have stopped calling, the latest first, and whether that silence was measured. */
