@@ -4,10 +4,14 @@ import { reportCsv } from '../deprecation/reports/report-text.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
 import { bytesOf, jsonParts } from '../lib/long-texts.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
+import { unknownOrganization } from './known-organization.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
 
-/** `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query. */
+/**
+ * `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query, a 404 an
+ * unknown organization.
+ */
 export function usage(store: RedisClient, keyPrefix: string, now: () => number): RequestHandler {
   return async (request, response) => {
     const { fields, reasons } = readParameters(request.originalUrl, [
@@ -30,6 +34,8 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => number):
       });
       return;
     }
+    const unknown = await unknownOrganization(store, keyPrefix, read.query.organizationId);
+    if (unknown !== undefined) return sendProblem(response, unknown);
     const report = await reportUsage(store, keyPrefix, read.query, now());
     if (format === 'csv') {
       response.attachment(

@@ -3,6 +3,7 @@ import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
+import { unknownOrganization } from '../known-organization.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError, type AdminProblem } from '../problem.ts';
 import { shareReads } from '../shared-reads.ts';
@@ -45,6 +46,8 @@ export function dashboard(options: DashboardOptions): RequestHandler {
       return;
     }
     try {
+      const unknown = await unknownOrganization(store, keyPrefix, asked.query.organizationId);
+      if (unknown !== undefined) return showProblem(unknown);
       const [data, cutover] = await Promise.all([read(asked.query), readCutover()]);
       response.send(renderDashboard(page, asked.query, data, cutover));
     } catch (error) {
