@@ -5,7 +5,7 @@ import { readEvidence, type Evidence } from '../cutover/verdict/evidence.ts';
 import type { MetricsText } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
-import type { RedisClient } from '../redis/connection/client.ts';
+import { storeTime, type RedisClient } from '../redis/connection/client.ts';
 import { createCutoverMetrics } from './cutover-metrics.ts';
 import { dashboard } from './dashboard/route.ts';
 import { assets } from './dashboard/shell.ts';
@@ -26,7 +26,7 @@ interface AdminAppOptions {
   /** Undefined: only requests from this machine are answered. */
   token: string | undefined;
   log: Log;
-  /** ms */
+  /** Instead of the clocks of this machine and of Redis, in ms. */
   now?: () => number;
 }
 
@@ -36,6 +36,8 @@ interface AdminAppOptions {
  */
 export function createAdminApp(options: AdminAppOptions): Express {
   const { store, keyPrefix, policy, metrics, token, log, now = Date.now } = options;
+  /** The clock of the ledger. */
+  const ledgerNow = async (): Promise<number> => options.now?.() ?? (await storeTime(store));
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -57,8 +59,8 @@ export function createAdminApp(options: AdminAppOptions): Express {
     response.setHeader('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE);
     response.send((await Promise.all([metrics.text(), cutoverMetrics.text()])).join('\n'));
   });
-  app.get('/usage', usage(store, keyPrefix, now));
-  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, log, now }));
+  app.get('/usage', usage(store, keyPrefix, ledgerNow));
+  app.get('/', dashboard({ store, keyPrefix, policy, readCutover, log, now, ledgerNow }));
   app.use(refuseUnknown);
   app.use(handleErrors(log));
   return app;

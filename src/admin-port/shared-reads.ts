@@ -12,7 +12,7 @@ interface Reading<Answer> {
  * time, and none for five seconds after that. A failed read is not kept.
  */
 export function shareReads<Question, Answer>(
-  read: (question: Question, at: number) => Promise<Answer>,
+  read: (question: Question) => Promise<Answer>,
   now: () => number,
   idOf: (question: Question) => string = () => '',
 ): (question: Question) => Promise<Answer> {
@@ -24,7 +24,7 @@ export function shareReads<Question, Answer>(
       if (Math.abs(at - answeredAt) >= sharedMs) readings.delete(old);
     }
     const id = idOf(question);
-    const reading: Reading<Answer> = readings.get(id) ?? { answer: read(question, at) };
+    const reading: Reading<Answer> = readings.get(id) ?? { answer: read(question) };
     readings.set(id, reading);
     try {
       const answer = await reading.answer;

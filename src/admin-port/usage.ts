@@ -12,7 +12,7 @@ import { sendProblem } from './problem.ts';
  * `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query, a 404 an
  * unknown organization.
  */
-export function usage(store: RedisClient, keyPrefix: string, now: () => number): RequestHandler {
+export function usage(store: RedisClient, keyPrefix: string, now: () => Promise<number>): RequestHandler {
   return async (request, response) => {
     const { fields, reasons } = readParameters(request.originalUrl, [
       'from',
@@ -23,7 +23,8 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => number):
     ]);
     const { format = 'json' } = fields;
     if (format !== 'json' && format !== 'csv') reasons.push(`format is json or csv, not "${format}"`);
-    const read = readUsageQuery(fields, now(), reasons);
+    const at = await now();
+    const read = readUsageQuery(fields, at, reasons);
     if (read.kind === 'invalid') {
       sendProblem(response, {
         status: 400,
@@ -36,7 +37,7 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => number):
     }
     const unknown = await unknownOrganization(store, keyPrefix, read.query.organizationId);
     if (unknown !== undefined) return sendProblem(response, unknown);
-    const report = await reportUsage(store, keyPrefix, read.query, now());
+    const report = await reportUsage(store, keyPrefix, read.query, at);
     if (format === 'csv') {
       response.attachment(
         `usage-by-${report.groupBy.replaceAll(',', '-')}-${report.from}-to-${report.to}.csv`,

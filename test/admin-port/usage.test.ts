@@ -162,6 +162,22 @@ test('/usage answers an invalid query with all its mistakes and an example', asy
   expect((await port.ask('/usage?from=1970-01-01')).body['detail']).toContain('at most 400 days');
 });
 
+test('/usage and the page go by the clock of Redis, where that of this machine differs', async () => {
+  const trueNow = Date.now();
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(trueNow + 3 * dayMs);
+  try {
+    const alone = await startAdminPort({ store, keyPrefix: freshPrefix() });
+    closings.push(alone.close);
+    const { body } = await alone.ask('/usage');
+    expect(Date.parse(String(body['generatedAt'])) - trueNow).toBeLessThan(dayMs);
+    expect(body['to']).toBe(String(body['generatedAt']).slice(0, 10));
+    const [, to = ''] = /group=day&amp;from=[\d-]+&amp;to=([\d-]+)/.exec((await alone.ask('/')).text) ?? [];
+    expect(Date.parse(to) - trueNow).toBeLessThan(dayMs);
+  } finally {
+    clock.mockRestore();
+  }
+});
+
 test('/usage ignores counts that are not numbers, which another program has written', async () => {
   const keyPrefix = freshPrefix();
   const day = dayKey(unknownOrganizationBase(keyPrefix), dayName(dayOf(now)));

@@ -17,14 +17,17 @@ interface DashboardOptions {
   policy: () => DeprecationPolicy;
   readCutover: () => Promise<Evidence>;
   log: Log;
+  /** The clock of this machine, by which it follows the policy; ms. */
   now: () => number;
+  /** That of the ledger. */
+  ledgerNow: () => Promise<number>;
 }
 
 /** `/`: the dashboard. Its problems are pages too. */
 export function dashboard(options: DashboardOptions): RequestHandler {
-  const { store, keyPrefix, policy, readCutover, log, now } = options;
+  const { store, keyPrefix, policy, readCutover, log, now, ledgerNow } = options;
   const read = shareReads(
-    (query: DashboardQuery, at) => readDashboardData(store, keyPrefix, query, at),
+    async (query: DashboardQuery) => readDashboardData(store, keyPrefix, query, await ledgerNow()),
     now,
     ({ firstDay, lastDay, organizationId, groupBy }) =>
       JSON.stringify([firstDay, lastDay, organizationId, groupBy]),
@@ -32,20 +35,19 @@ export function dashboard(options: DashboardOptions): RequestHandler {
   return async (request, response) => {
     const page = { policy: policy(), now: now(), signedIn: response.locals['signedIn'] === true };
     const { fields, reasons } = readParameters(request.originalUrl, dashboardParameters);
-    const asked = readDashboardQuery(fields, now(), reasons);
     const showProblem = (problem: AdminProblem): void => {
       response.set(problem.headers).status(problem.status).send(renderProblem(page, problem));
     };
-    if (asked.kind === 'invalid') {
-      showProblem({
-        status: 400,
-        title: 'This page cannot be shown',
-        detail: `In its address, ${asked.reasons.join('; ')}.`,
-        remedy: 'Choose an organization and a period again.',
-      });
-      return;
-    }
     try {
+      const asked = readDashboardQuery(fields, await ledgerNow(), reasons);
+      if (asked.kind === 'invalid') {
+        return showProblem({
+          status: 400,
+          title: 'This page cannot be shown',
+          detail: `In its address, ${asked.reasons.join('; ')}.`,
+          remedy: 'Choose an organization and a period again.',
+        });
+      }
       const unknown = await unknownOrganization(store, keyPrefix, asked.query.organizationId);
       if (unknown !== undefined) return showProblem(unknown);
       const [data, cutover] = await Promise.all([read(asked.query), readCutover()]);

@@ -6,6 +6,7 @@ import { reportCsv, reportLines } from '../../deprecation/reports/report-text.ts
 import { groups, readUsageQuery } from '../../deprecation/reports/usage-query.ts';
 import { unlessAborted } from '../../lib/collections/until-aborted.ts';
 import { parseInstant } from '../../lib/iso8601.ts';
+import { storeTime } from '../../redis/connection/client.ts';
 import { parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
 import { done, interrupted, problem, wrongUsage, type CommandResult } from '../tool.ts';
@@ -85,7 +86,8 @@ async function showUsage(
   context: AdminContext,
   { from, to, org, group, csv = false }: UsageOptions,
 ): Promise<CommandResult> {
-  const now = Date.now();
+  // By the clock of the ledger: what day it is, too.
+  const now = await storeTime((await context.open()).store);
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
   const { store, keyPrefix } = await openFor(context, org);
@@ -106,7 +108,7 @@ async function checkRetirement(
   { org, days }: { org?: string; days: number },
 ): Promise<CommandResult> {
   const { store, keyPrefix } = await openFor(context, org);
-  const question = { organizationId: org, days, now: Date.now() };
+  const question = { organizationId: org, days, now: await storeTime(store) };
   const check = await unlessAborted(retireCheck(store, keyPrefix, question), context.signal);
   if (check === undefined) return interrupted();
   const text = retireCheckLines(check).join('\n');

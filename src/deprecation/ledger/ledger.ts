@@ -4,6 +4,7 @@ import type { Log } from '../../log.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { dayOf } from '../../lib/days.ts';
 import { repeat } from '../../lib/repeat.ts';
+import { createStoreClock } from './clock.ts';
 import { defaultFlushMs, writeCoverage } from './coverage.ts';
 import { activeOrganizationsKey, ledgerDays } from './keys.ts';
 import { createTally, type Call } from './tally.ts';
@@ -11,7 +12,7 @@ import { createUsageWriter, type Outbox } from './usage-writer.ts';
 
 export interface LedgerOptions {
   log: Log;
-  /** ms */
+  /** Instead of the clock of Redis, in ms. */
   now?: () => number;
   flushMs?: number;
   closeMs?: number;
@@ -19,7 +20,9 @@ export interface LedgerOptions {
 
 /** Counts the contract's calls for one process, and writes them to Redis every few seconds. */
 export function createLedger(store: RedisClient, prefix: string, options: LedgerOptions) {
-  const { log, now = Date.now, flushMs = defaultFlushMs, closeMs = 2000 } = options;
+  const { log, flushMs = defaultFlushMs, closeMs = 2000 } = options;
+  const clock = createStoreClock(store);
+  const now = options.now ?? clock.now;
   const instance = randomBytes(6).toString('hex');
   const writer = createUsageWriter(store, prefix, instance);
   const tally = createTally(writer.isKnown);
@@ -27,6 +30,17 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   let outbox: Outbox | undefined;
   let writtenUntil = start;
   let hasTrouble = false;
+  let hasLooked = false;
+
+  const lookAtClock = async (): Promise<void> => {
+    if (options.now !== undefined) return;
+    const ms = await clock.look();
+    if (hasLooked) return;
+    // It was started by the clock of its machine.
+    start += ms;
+    writtenUntil += ms;
+    hasLooked = true;
+  };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
     // The clock may have been set back since.
@@ -42,6 +56,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   const writeAll = async (closed: boolean): Promise<void> => {
     for (;;) {
       const isRetry = outbox !== undefined;
+      await lookAtClock();
       outbox ??= { ...tally.take(), until: now() };
       await writer.write(outbox);
       await recordCoverage(outbox.until, closed && !isRetry);

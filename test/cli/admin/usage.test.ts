@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import { writeCoverage } from '../../../src/deprecation/ledger/coverage.ts';
 import { formatInstant } from '../../../src/lib/iso8601.ts';
@@ -324,6 +324,23 @@ describe('usage retire-check', () => {
       gaps: [{ from: formatInstant(stopped + 30_000), to: formatInstant(resumed - 30_000), minutes: 1439 }],
     });
     expect((await admin('usage retire-check')).out).toContain('not measured: ');
+  });
+
+  test('goes by the clock of Redis, as instances do, where that of its machine differs', async () => {
+    const trueNow = Date.now();
+    // An instance that has just written, however slow this test is.
+    await measured(trueNow - 40 * dayMs, trueNow + hourMs, false);
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(trueNow + 3 * dayMs);
+    try {
+      const { out } = await admin('usage retire-check --json');
+      expect(JSON.parse(out)).toMatchObject({ retirable: true, gaps: [] });
+      const { generatedAt, to, measured: isMeasured } = await usage('--group day');
+      expect(isMeasured).toBe('yes');
+      expect(Date.parse(generatedAt) - trueNow).toBeLessThan(hourMs);
+      expect(to).toBe(generatedAt.slice(0, 10));
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   test('exits 1 for an unknown organization', async () => {

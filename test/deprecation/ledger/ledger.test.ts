@@ -1,8 +1,8 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createLog } from '../../../src/log.ts';
 import { findGaps, readCoverage } from '../../../src/deprecation/ledger/coverage.ts';
-import { dayOf } from '../../../src/lib/days.ts';
+import { dayMs, dayOf } from '../../../src/lib/days.ts';
 import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledger/ledger.ts';
 import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
@@ -55,6 +55,36 @@ describe('the ledger', () => {
       'a:App/[2J2': `${now}`,
     });
     await ledger.close();
+  });
+
+  test('goes by the clock of Redis, where that of its machine differs by days', async () => {
+    const prefix = freshPrefix();
+    const trueNow = Date.now.bind(Date);
+    const before = trueNow();
+    for (const by of [-3 * dayMs, 3 * dayMs]) {
+      const clock = jest.spyOn(Date, 'now').mockImplementation(() => trueNow() + by);
+      try {
+        const ledger = createLedger(redis, prefix, { log, flushMs: 1_000_000 });
+        await ledger.flush();
+        ledger.record(call('acme', 'k_1'));
+        await ledger.close();
+      } finally {
+        clock.mockRestore();
+      }
+    }
+    const used = await redis.hgetall(`${prefix}{acme}:use:key:k_1`);
+    const alive = await readCoverage(redis, prefix, { start: before - 5 * dayMs, end: before + 5 * dayMs });
+    const times = [
+      used['f:getProfile'],
+      used['l:getProfile'],
+      ...alive.flatMap((one) => [one.start, one.end]),
+    ];
+    expect(alive.length).toBeGreaterThanOrEqual(2);
+    // Within a minute, since the clocks of this process and of Redis need not be exactly equal.
+    for (const at of times) {
+      expect(Number(at)).toBeGreaterThan(before - 60_000);
+      expect(Number(at)).toBeLessThan(trueNow() + 60_000);
+    }
   });
 
   test('replaces keys of a wrong type that another program has written, and loses no call', async () => {
