@@ -104,7 +104,10 @@ export function createDelivery(options: DeliveryOptions) {
         return { outcome: { kind: isUndelivered(error) ? 'unreachable' : 'lost' } };
       }
       const answer = await readAnswer(response, body);
-      return { outcome: { kind: 'answered', status: response.status }, ...read(prepared, response, answer) };
+      const { status } = response;
+      const outcome: DeliveryOutcome = { kind: 'answered', status };
+      if (isForeign(answer, body)) outcome.isForeign = true;
+      return { outcome, ...read(prepared, response, answer) };
     },
     /**
      * Whether a request that changes nothing succeeds with the key of this change. An administrator, whose key may belong
@@ -118,13 +121,18 @@ export function createDelivery(options: DeliveryOptions) {
           : toLegacyRequest('ban', banBody([]), headers);
       try {
         const response = await legacy.send(request);
-        await bodyOf(response);
-        return probeSucceeded(response.status);
+        const body = await bodyOf(response);
+        return probeSucceeded(response.status, isForeign(await readAnswer(response, body), body));
       } catch {
         return false;
       }
     },
   };
+}
+
+/** Whether a response's body, which says `answer` (readAnswer), is neither blank nor JSON. */
+function isForeign(answer: unknown, body: Buffer | undefined): boolean {
+  return answer === null && !/^\s*(null\s*)?$/.test(body?.toString('latin1') ?? 'too long');
 }
 
 /** What a response contains besides its status. */

@@ -52,7 +52,8 @@ export function orderForm(name: string): string {
 
 /** The outcome of a request. */
 export type DeliveryOutcome =
-  | { kind: 'answered'; status: number }
+  /** `isForeign`: its body is neither empty nor JSON, so it is perhaps not the legacy service that has answered. */
+  | { kind: 'answered'; status: number; isForeign?: boolean }
   /** It was certainly not delivered: there was no connection. */
   | { kind: 'unreachable' }
   /** It may take effect, or may have done so: no response in time, or a broken connection. */
@@ -101,23 +102,29 @@ export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutM
     return { kind: 'pause', reason: 'the legacy service cannot be reached' };
   }
   if (outcome.kind === 'lost') return doubtful;
-  const { status } = outcome;
-  if (status >= 200 && status < 300) return { kind: 'done' };
+  const { status, isForeign = false } = outcome;
+  if (isSuccess(status)) return isForeign ? pauseFor('something other than JSON') : { kind: 'done' };
   if (status >= 500) return doubtful;
   if ([408, 425, 429].includes(status)) return { kind: 'retry', afterMs };
   if ([401, 403].includes(status)) return { kind: 'other-key' };
   if (status < 400 || [404, 405, 410].includes(status)) {
-    const reason = `the legacy service answered a change with ${status}: LEGACY_BASE_URL is probably wrong`;
-    return { kind: 'pause', reason };
+    return pauseFor(String(status));
   }
   const mayBeReleased = status === 409 && attempts.claimsName && attempts.hasOlder;
   return mayBeReleased ? { kind: 'retry', afterMs: Math.min(afterMs, 5000) } : { kind: 'aside' };
 }
 
+function pauseFor(answer: string): Next {
+  const reason = `the legacy service answered a change with ${answer}: LEGACY_BASE_URL is probably wrong`;
+  return { kind: 'pause', reason };
+}
+
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
 /**
  * Whether a probe (delivery.ts) shows that the service and the key work: 404 says that the user has no profile; 400 and
- * 422, that a ban needs a name.
+ * 422, that a ban needs a name. A success that is foreign does not come from the service.
  */
-export function probeSucceeded(status: number): boolean {
-  return (status >= 200 && status < 300) || [400, 404, 422].includes(status);
+export function probeSucceeded(status: number, isForeign = false): boolean {
+  return (isSuccess(status) && !isForeign) || [400, 404, 422].includes(status);
 }

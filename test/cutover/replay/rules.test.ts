@@ -41,6 +41,16 @@ describe('after a response of the legacy service, a change', () => {
     });
   });
 
+  test('with success and a body that is not JSON makes the whole replay pause', () => {
+    expect(next({ kind: 'answered', status: 200, isForeign: true })).toEqual({
+      kind: 'pause',
+      reason:
+        'the legacy service answered a change with something other than JSON: LEGACY_BASE_URL is probably wrong',
+    });
+    expect(next({ kind: 'answered', status: 503, isForeign: true })).toMatchObject({ kind: 'retry' });
+    expect(next({ kind: 'answered', status: 400, isForeign: true })).toEqual({ kind: 'aside' });
+  });
+
   test.each([400, 409, 413, 415, 422])('with %i is set aside', (status) => {
     expect(next(answered(status))).toEqual({ kind: 'aside' });
   });
@@ -67,7 +77,8 @@ test('delays double up to a minute', () => {
 
 test('a read that the legacy service understands shows that it works and accepts the key', () => {
   expect([200, 204, 400, 404, 422].filter((status) => !probeSucceeded(status))).toEqual([]);
-  expect([302, 401, 403, 429, 500, 503].filter(probeSucceeded)).toEqual([]);
+  expect([302, 401, 403, 429, 500, 503].filter((status) => probeSucceeded(status))).toEqual([]);
+  expect([200, 404].map((status) => probeSucceeded(status, true))).toEqual([false, true]);
 });
 
 describe('of the changes that wait,', () => {

@@ -64,6 +64,19 @@ describe('a change that the legacy service fails to make', () => {
     ]);
   });
 
+  test('keeps waiting while reads are answered with a page', async () => {
+    failingFor('ada');
+    const page = { headers: {}, chunks: [Buffer.from('<!doctype html>')] };
+    here.legacy.behaviour.override = { ...page, method: 'GET' };
+    await here.put('ada', 'Ada');
+    start();
+    for (const times of [1, 2, 3, 4]) {
+      await until(() => sentBy('ada') === times);
+      clock += tenMinutes;
+    }
+    expect(await setAside()).toEqual([]);
+  });
+
   test('is logged with the reason at once, and others that fail meanwhile are not', async () => {
     const warn = jest.spyOn(here.log, 'warn');
     here.legacy.behaviour.failWith = 503;
@@ -122,6 +135,31 @@ test('an overwrite that the legacy service answers with names in use is set asid
   await until(async () => (await here.waiting()) === 0);
   const reason = 'the list was not replaced: 1 of its names is in use';
   expect(await setAside()).toMatchObject([{ change: { kind: 'overwrite' }, status: 200, reason }]);
+});
+
+test('a page that something in front of the legacy service answers with success takes no change for made', async () => {
+  const page = Buffer.from('<!doctype html><title>Maintenance</title>');
+  const override = { method: 'PUT', headers: { 'content-type': 'text/html' }, chunks: [page] };
+  here.legacy.behaviour.override = override;
+  await here.put('ada', 'Ada');
+  start();
+  const reason = await until(async () => (await here.queue.state()).pausedBecause);
+  expect(reason).toMatch(
+    /^the legacy service answered a change with something other than JSON: LEGACY_BASE_URL is probably wrong \(change/,
+  );
+  expect([await here.waiting(), await setAside()]).toEqual([1, []]);
+  here.legacy.behaviour.override = undefined;
+  await until(async () => (await here.waiting()) === 0);
+  expect(here.legacy.organization(organizationId).profiles.get('ada')).toEqual({ username: 'Ada' });
+});
+
+test.each(['', '\n', 'null', '{}'])('a change that is answered with success and %j is made', async (body) => {
+  const chunks = [Buffer.from(body)];
+  here.legacy.behaviour.override = { method: 'PUT', headers: { 'content-type': 'text/plain' }, chunks };
+  await here.put('ada', 'Ada');
+  start();
+  await until(async () => (await here.waiting()) === 0);
+  expect([sentBy('ada'), await setAside()]).toEqual([1, []]);
 });
 
 test('all changes of one user and of the denylist can be retried together', async () => {
