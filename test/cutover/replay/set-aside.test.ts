@@ -162,6 +162,21 @@ test.each(['', '\n', 'null', '{}'])('a change that is answered with success and 
   expect([sentBy('ada'), await setAside()]).toEqual([1, []]);
 });
 
+test('a change keeps the time at which it was accepted, however often it is retried', async () => {
+  here.legacy.behaviour.failWith = 400;
+  await here.put('ada', 'Ada');
+  start();
+  const aside = async (not = ''): Promise<{ id: string; at: number }> =>
+    await until(async () => (await setAside()).find(({ id }) => id !== not));
+  const first = await aside();
+  await here.queue.retry(organizationId, first.id);
+  const second = await aside(first.id);
+  await here.queue.retry(organizationId, second.id);
+  const third = await aside(second.id);
+  expect(third.id).not.toBe(first.id);
+  expect([second.at, third.at]).toEqual([first.at, first.at]);
+});
+
 test('all changes of one user and of the denylist can be retried together', async () => {
   here.legacy.behaviour.failWith = 400;
   for (const username of ['Ada', 'Eve']) await here.put('ada', username);

@@ -60,7 +60,10 @@ export function callerFields({ keyId, role, userId = '' }: QueuedCaller, sealed:
 }
 
 /** The fields of an entry (lua/lib/replay.lua). */
-type EntryFields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string>;
+type EntryFields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change' | 'retry', string> & {
+  /** When the change was accepted that this retries; ms. */
+  accepted?: string;
+};
 
 export function toQueuedChange(
   organizationId: string,
@@ -82,10 +85,17 @@ export function toSetAsideChange(organizationId: string, [id, row]: [string, str
   return { ...common(organizationId, id, entry), status: Number(status), reason, setAsideAt: Number(at) };
 }
 
-function common(organizationId: string, id: string, { key, role, user, sealed, kind, change }: EntryFields) {
+function common(organizationId: string, id: string, entry: EntryFields) {
+  const { key, role, user, sealed, kind, change, accepted } = entry;
   const caller: QueuedCaller = { organizationId, keyId: key, role: role === 'admin' ? role : 'player' };
   if (user !== '') caller.userId = user;
-  return { id, at: timeOf(id), caller, sealedKey: sealed, change: toChange(kind, change) };
+  return {
+    id,
+    at: accepted === undefined ? timeOf(id) : Number(accepted),
+    caller,
+    sealedKey: sealed,
+    change: toChange(kind, change),
+  };
 }
 
 /** A put's images are stored as pairs of what they become and the file or reference. */

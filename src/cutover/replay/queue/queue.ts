@@ -126,12 +126,12 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
      * Queues sending the current state (the whole denylist for a change of it), for a request that may have taken
      * effect after what another sender sent.
      */
-    sendAgain: async ({ caller, sealedKey, change }: QueuedChange, sender: string): Promise<void> => {
+    sendAgain: async ({ caller, sealedKey, change, at }: QueuedChange, sender: string): Promise<void> => {
       const what =
         change.kind === 'put'
           ? { kind: change.kind, change: '{}' }
           : { kind: 'overwrite', change: JSON.stringify({ list: '' }) };
-      const fields = JSON.stringify({ ...callerFields(caller, sealedKey), ...what });
+      const fields = JSON.stringify({ ...callerFields(caller, sealedKey), ...what, accepted: String(at) });
       await sendEntryAgain(store, baseOf(caller.organizationId), fields, sender);
       await list.announce(caller.organizationId);
     },

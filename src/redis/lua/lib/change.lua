@@ -35,7 +35,7 @@ local function names_refused()
   return (index ~= settings.index or redis.call('EXISTS', rebuild_key()) == 1) and 'frozen'
 end
 
-local function enqueue(kind, change) add_entry(queued, kind, cjson.encode(change), '') end
+local function enqueue(kind, change) add_entry(queued, kind, cjson.encode(change)) end
 
 -- Whether a picture file, which its profile has given up, is kept until it has been replayed.
 local function awaits_replay(file)

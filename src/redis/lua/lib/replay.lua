@@ -8,13 +8,17 @@ local function queued_entry(id)
 end
 
 -- Adds an entry for a caller {key, role, user, sealed}; returns its id.
-local function add_entry(caller, kind, change, retry)
+local function add_entry(caller, kind, change)
   return redis.call('XADD', replay_key(), '*', 'key', caller.key, 'role', caller.role, 'user', caller.user, 'sealed',
-    caller.sealed, 'kind', kind, 'change', change, 'retry', retry)
+    caller.sealed, 'kind', kind, 'change', change, 'retry', '')
 end
 
--- Adds an entry that sends the state at that time, whatever its change was; returns its id.
-local function add_retry(fields) return add_entry(fields, fields.kind, fields.change, '1') end
+-- Adds an entry that sends the state at that time, whatever its change was; returns its id. It keeps when the change was
+-- accepted, which is how old its `sealed` can be.
+local function add_retry(fields, accepted)
+  return redis.call('XADD', replay_key(), '*', 'key', fields.key, 'role', fields.role, 'user', fields.user, 'sealed',
+    fields.sealed, 'kind', fields.kind, 'change', fields.change, 'retry', '1', 'accepted', fields.accepted or accepted)
+end
 
 -- Removes an entry, and releases what was kept for it: its list, and its file if the profile has another one by now.
 local function remove_entry(id, fields)

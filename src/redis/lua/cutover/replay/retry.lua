@@ -14,5 +14,6 @@ else
   fields = cjson.decode(aside)
   redis.call('HDEL', replay_aside_key(), id)
 end
-add_retry(fields)
+-- The entry of a change that was never retried has the time of acceptance as its id.
+add_retry(fields, string.match(id, '^%d+'))
 return 1
