@@ -41,10 +41,10 @@ export async function retireCheck(
         organization: key.organizationId,
         /** On the UTC days that the period touches. */
         calls: totalOf(key.series.map(({ daily }) => totalOf(daily))),
-        served: callsServed(key),
+        ...(id === unattributedKey && { served: callsServed(key) }),
         lastSeen: formatInstant(lastUse(key)),
       }));
-  const unchecked = claimedBy(uncheckedKey).map(({ served: _, ...claimed }) => claimed);
+  const unchecked = claimedBy(uncheckedKey);
   const unattributed = claimedBy(unattributedKey);
   const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
   const reasons: string[] = [];
@@ -57,7 +57,7 @@ export async function retireCheck(
       `${counted(calls, 'call')} in the last ${span} got 410 before the key was checked (from now on, have keys checked first: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
     );
   }
-  const served = totalOf(unattributed.map((one) => one.served));
+  const served = totalOf(unattributed.map((one) => one.served ?? 0));
   if (served > 0) {
     reasons.push(
       `${counted(served, 'call')} in the last ${span}, with an API key that is unknown here, ${served === 1 ? 'was' : 'were'} served by the legacy service`,
@@ -84,7 +84,7 @@ export async function retireCheck(
 }
 
 /** Calls of a claimed organization; `served`: how many of them the legacy service answered with success. */
-type Claimed = RetireCheck['unchecked'][number] & { served?: number };
+type Claimed = RetireCheck['unattributed'][number];
 
 /** The result as lines for a terminal. */
 export function retireCheckLines(check: RetireCheck): string[] {
