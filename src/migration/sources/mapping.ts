@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { missingField } from '../records/parse.ts';
 import { entityNames, isEntity, shapes, type Entity } from '../records/records.ts';
 import { isFields, unknownIn } from '../records/shapes.ts';
+import { isMistakenAddress } from './databases/urls.ts';
 import { SourceError } from './source.ts';
 
 /** How one entity is read: databases need query and key; fields maps record fields to columns or JSON pointers. */
@@ -18,12 +19,16 @@ export interface EntityMapping {
 
 export type Mapping = ReadonlyMap<Entity, EntityMapping>;
 
+const noMapping =
+  "--mapping is not a file, but looks like a database's address: give that as --source (it is not shown, since it may hold a password)";
+
 /** Reads a mapping file, and gives its text as well; every mistake in it is a SourceError that names the place. */
 export async function readMapping(path: string): Promise<{ mapping: Mapping; text: string }> {
   let yaml: Buffer;
   try {
     yaml = await readFile(path);
   } catch (error) {
+    if (isMistakenAddress(path)) throw new SourceError(noMapping);
     throw new SourceError(
       `cannot read the mapping ${path} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --mapping`,
     );

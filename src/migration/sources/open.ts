@@ -1,8 +1,11 @@
 import { openTables } from './databases/tables.ts';
-import { isDatabaseUrl, parseDatabaseUrl } from './databases/urls.ts';
+import { isDatabaseUrl, isMistakenAddress, parseDatabaseUrl } from './databases/urls.ts';
 import { openFiles } from './files/folder.ts';
 import type { Mapping } from './mapping.ts';
 import { SourceError, type Source } from './source.ts';
+
+const neither =
+  '--source is neither a folder, a file nor a database URL: a URL begins with postgres:// or mysql://, without quotes or spaces (it is not shown, since it may hold a password)';
 
 /**
  * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every query are
@@ -15,7 +18,10 @@ export async function openSource(
   env: NodeJS.ProcessEnv = {},
   signal?: AbortSignal,
 ): Promise<Source> {
-  if (!isDatabaseUrl(location)) return openFiles(location, mapping);
+  if (!isDatabaseUrl(location)) {
+    if (isMistakenAddress(location)) throw new SourceError(neither);
+    return openFiles(location, mapping);
+  }
   const address = parseDatabaseUrl(location, env);
   if (mapping === undefined) {
     throw new SourceError(

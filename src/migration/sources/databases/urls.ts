@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readSecretFile } from '../../../lib/files/secret-files.ts';
 import type { Dialect } from './statement.ts';
 import { SourceError } from '../source.ts';
@@ -50,6 +51,17 @@ export function isDatabaseUrl(location: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
 }
 
+const passwordSetting = String.raw`(?:password|passwd|pwd)\s*=`;
+const address = new RegExp(
+  String.raw`://|^\W*(?:jdbc|postgres(?:ql)?|mysql|mariadb):|@|${passwordSetting}`,
+  'i',
+);
+
+/** Whether a path leads nowhere and looks like a database's address: it may hold a password, so it must not be shown. */
+export function isMistakenAddress(path: string): boolean {
+  return address.test(path) && !existsSync(path);
+}
+
 /**
  * Reads a database's URL; an unusable one is refused without showing it, for its password would be shown too. A
  * password that it does not have comes from SOURCE_PASSWORD, from the file that SOURCE_PASSWORD_FILE names, or from
@@ -66,6 +78,7 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   const url = readUrl(location);
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
   if (url === undefined || /@/.test(url.pathname + url.search + url.hash)) throw new SourceError(notValid);
+  if (new RegExp(passwordSetting, 'i').test(url.pathname)) throw new SourceError(notValid);
   checkParameters(url, dialect);
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');

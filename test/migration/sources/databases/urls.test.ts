@@ -1,9 +1,10 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from '../../../../src/migration/sources/databases/urls.ts';
+import { createTool, newFolder, writeSource } from '../../tool.ts';
 import { messageOf } from '../reading.ts';
 
 describe('a source URL', () => {
@@ -113,6 +114,52 @@ describe('a source URL', () => {
   test('of an unknown scheme is refused, naming those that are known', async () => {
     expect(await messageOf(() => openSource('mongodb://u:secret@db/game'))).toBe(
       'SourceError: a source cannot be read by mongodb://: use postgres://, postgresql://, mysql:// or mariadb://',
+    );
+  });
+
+  test.each([
+    'jdbc:postgresql://db/game?user=reader&password=s3cret',
+    "'postgres://reader:s3cret@db/game'",
+    ' postgres://reader:s3cret@db/game',
+    'postgres:/reader:s3cret@db/game',
+    'postgres:s3cret',
+    'reader:s3cret@tcp(db:3306)/game',
+    'host=db user=reader password=s3cret dbname=game',
+    'Server=db;Uid=reader;Pwd=s3cret;Database=game',
+  ])(
+    '%j, which is neither a URL nor a path that exists, is refused without showing any of it',
+    async (place) => {
+      expect(await messageOf(() => openSource(place))).toBe(
+        'SourceError: --source is neither a folder, a file nor a database URL: a URL begins with postgres:// or mysql://, without quotes or spaces (it is not shown, since it may hold a password)',
+      );
+      const [folder, report] = [newFolder(), join(newFolder(), 'report')];
+      const mapping = join(folder, 'mapping.yaml');
+      writeFileSync(mapping, 'entities: {profiles: {query: SELECT 1, key: [a]}}');
+      for (const given of [
+        ['--source', place, '--mapping', mapping],
+        ['--source', folder, '--mapping', place],
+      ]) {
+        const { exitCode, out, err } = await createTool().json('plan', ...given, '--report', report);
+        expect(exitCode).toBe(2);
+        expect(err).toContain('it is not shown, since it may hold a password');
+        expect(out + err).not.toContain('s3cret');
+        expect(existsSync(report)).toBe(false);
+      }
+    },
+  );
+
+  test('is not taken for a path that exists, whatever that looks like', async () => {
+    for (const name of ['backup@2026', 'postgres:', 'password=1']) {
+      const folder = join(newFolder(), name);
+      mkdirSync(folder);
+      writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] }, folder);
+      expect((await openSource(folder)).name).toBe(folder);
+    }
+  });
+
+  test('whose database holds what belongs into a parameter is refused without showing it', async () => {
+    expect(await messageOf(() => parseDatabaseUrl('postgres://db/game;password=s3cret', {}))).toMatch(
+      /^SourceError: the source URL is not valid: /,
     );
   });
 
