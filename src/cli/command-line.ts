@@ -8,6 +8,9 @@ import { isStoreUnavailable, permissionRefused } from '../redis/connection/conne
 export const adminCommand = 'profile-bridge admin';
 export const migrateCommand = 'profile-bridge migrate';
 
+/** The passwords in arguments that are quoted because they were not understood, such as a URL after `--sorce=`. */
+const passwords = /(?<=['=]\S*?):.*@|(?:password|passwd|pwd)\s*=[^']*/gi;
+
 /**
  * Makes a program and all its commands report an error on one line that refers to their help, and throw it; and the help
  * say which options are required.
@@ -30,7 +33,10 @@ export function configureErrorsAndHelp(
         writeOut: out,
         writeErr: err,
         outputError: (text, write) => {
-          const line = text.trim().replaceAll(/[\p{Cc}\s]+/gu, ' ');
+          const line = text
+            .trim()
+            .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+            .replaceAll(passwords, '…');
           write(`${line}${/[.)?]$/.test(line) ? ' See' : ': see'} ${pathOf(command)} --help\n`);
         },
       });

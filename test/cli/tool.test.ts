@@ -34,14 +34,25 @@ test('a tool whose output nobody reads any more ends silently, unless it had som
 
 test.each([
   ['--tu x', "error: unknown option '--tu' (Did you mean --to?) See tool send --help\n"],
+  [
+    '--tu=postgres://reader:s3cret@db/game',
+    "error: unknown option '--tu=postgres…db/game': see tool send --help\n",
+  ],
+  [
+    '--tu=jdbc:mysql://db/game?user=reader&password=s3cret',
+    "error: unknown option '--tu=jdbc:mysql://db/game?user=reader&…': see tool send --help\n",
+  ],
   ['', "error: required option '--to <place>' not specified: see tool send --help\n"],
-])('a command without the option that it needs, given %j, says what is wrong', async (args, printed) => {
-  const err = new PassThrough();
-  const { program, run } = createTool('tool', {}, { env: {}, out: () => {}, err } as unknown as Shell);
-  program
-    .command('send')
-    .requiredOption('--to <place>')
-    .runs(async () => Promise.resolve({ exitCode: 0 }));
-  expect(await run(['send', ...args.split(' ').filter(Boolean)], () => undefined)).toBe(2);
-  expect(String(err.read())).toBe(printed);
-});
+])(
+  'a command without the option that it needs, given %j, says what is wrong, without a password',
+  async (args, printed) => {
+    const err = new PassThrough();
+    const { program, run } = createTool('tool', {}, { env: {}, out: () => {}, err } as unknown as Shell);
+    program
+      .command('send')
+      .requiredOption('--to <place>')
+      .runs(async () => Promise.resolve({ exitCode: 0 }));
+    expect(await run(['send', ...args.split(' ').filter(Boolean)], () => undefined)).toBe(2);
+    expect(String(err.read())).toBe(printed);
+  },
+);
