@@ -3,6 +3,7 @@ import { identityFields } from '../../analysis/identity.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
 import { shapes, type Entity } from '../../records/records.ts';
+import { hashApiKey } from '../../../redis/keys.ts';
 import { createBatchBuilder } from '../batches.ts';
 import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
@@ -131,7 +132,7 @@ function createJsonReader(entity: Entity, columns: readonly Column[], fields: Co
 
 /** Reads the key of a row, whose parts are in these cells. */
 function createKeyReader(key: Key, keyCells: readonly number[], fields: Columns, where: string) {
-  const apiKey = fields.indexOf('apiKey');
+  const [apiKey, sha256] = [fields.indexOf('apiKey'), fields.indexOf('apiKeySha256')];
   return (cells: readonly Cell[]): Key => {
     const own: string[] = [];
     for (const index of keyCells) {
@@ -141,7 +142,7 @@ function createKeyReader(key: Key, keyCells: readonly number[], fields: Columns,
           `${where}.key: (${key.join(', ')}) is null in a row: choose columns that are never null`,
         );
       }
-      if (apiKey !== -1 && cell === cells[apiKey]) {
+      if (holdsApiKey(cell, cells[apiKey], cells[sha256])) {
         throw new SourceError(
           `${where}.key holds API keys, and reports show a row's key: identify the rows by another column`,
         );
@@ -150,6 +151,21 @@ function createKeyReader(key: Key, keyCells: readonly number[], fields: Columns,
     }
     return own;
   };
+}
+
+/** A shorter API key may be part of a text by chance. */
+const leastLength = 8;
+
+/** Whether a text, or bytes in hexadecimal, hold the API key of their row, of which there may only be the hash. */
+function holdsApiKey(cell: string, apiKey: Cell | undefined, sha256: Cell | undefined): boolean {
+  if (!apiKey && !sha256) return false;
+  const decoded = Buffer.from(cell.replace(/^[\\0]x/, ''), 'hex').toString();
+  const texts = [cell, decoded].filter((text) => text !== '');
+  return texts.some(
+    (text) =>
+      (apiKey && (text === apiKey || (apiKey.length >= leastLength && text.includes(apiKey)))) ||
+      sha256?.toLowerCase().endsWith(hashApiKey(text)),
+  );
 }
 
 /** Refuses columns whose values would not be what their fields need. */

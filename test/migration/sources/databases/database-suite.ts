@@ -344,17 +344,38 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'CREATE TABLE api_keys (secret varchar(50) PRIMARY KEY)',
       "INSERT INTO api_keys VALUES ('very-private')",
     );
-    const keyed = (by: string): string => {
-      const query = `SELECT 'a' AS ${organization}, secret AS ${under.quote('apiKey')}, secret AS ${by === 'apiKey' ? under.quote('client') : by}, 'player' AS role FROM api_keys`;
-      return `entities: {api-keys: {query: ${JSON.stringify(query)}, key: [${by}]}}`;
-    };
-    for (const by of ['apiKey', 'other']) {
-      const source = await open(keyed(by));
+    const [key, client] = [under.quote('apiKey'), under.quote('client')];
+    const hash = (name: string): string => `${name} AS ${under.quote('apiKeySha256')}`;
+    const bytes = under.byteLiteral(Buffer.from('very-private').toString('hex'));
+    for (const [by, columns] of [
+      ['apiKey', `secret AS ${key}`],
+      ['client', `secret AS ${key}, secret AS ${client}`],
+      ['other', `secret AS ${key}, CONCAT('acme:', secret) AS other`],
+      ['other', `secret AS ${key}, ${bytes} AS other`],
+      ['secret', `secret, ${hash(`'${hashApiKey('very-private').toUpperCase()}'`)}`],
+      ['secret', `secret, ${hash(under.byteLiteral(hashApiKey('very-private')))}`],
+      ['secret', `secret, ${hash(`'0x${hashApiKey('very-private')}'`)}`],
+      ['other', `${bytes} AS other, ${hash(`'${hashApiKey('very-private')}'`)}`],
+    ] as const) {
+      const query = `SELECT 'a' AS ${organization}, ${columns}, 'player' AS role FROM api_keys`;
+      const source = await open(`entities: {api-keys: {query: ${JSON.stringify(query)}, key: [${by}]}}`);
       const said = await messageOf(() => readRows(source, 'api-keys'));
-      expect(said).toBe(
+      expect([columns, said]).toEqual([
+        columns,
         "SourceError: entities.api-keys.key holds API keys, and reports show a row's key: identify the rows by another column",
-      );
+      ]);
     }
+  });
+
+  test('an id, or the hash of an API key, may be the key of its row, though a short API key is part of it', async () => {
+    const [key, hash] = [under.quote('apiKey'), under.quote('apiKeySha256')];
+    const query = `SELECT 'a' AS ${organization}, 17 AS id, '7' AS ${key}, '${hashApiKey('7')}' AS ${hash}, 'player' AS role`;
+    const source = await open(
+      `entities: {api-keys: {query: ${JSON.stringify(query)}, key: [id, apiKeySha256]}}`,
+    );
+    expect(await readRecords(source, 'api-keys')).toEqual([
+      { organizationId: 'a', apiKeySha256: hashApiKey('7'), role: 'player' },
+    ]);
   });
 
   test('a failed connection is reported in one line with the remedy, without the password', async () => {
