@@ -19,7 +19,7 @@ export interface Batch<E extends Entity = Entity> {
   readonly places: readonly unknown[];
   /** Puts a place into words, such as `profiles.ndjson:17`. Unique for each row. */
   describe: (place: unknown) => string;
-  /** The share of the entity that has been read by the end of this batch, from 0 to 1. */
+  /** The share of the entity that has been read by the end of this batch, from 0 to 1; 0 if unknown. */
   readonly progress: number;
   /** What is unusual about the entity as a whole; in its last batch. */
   readonly warnings?: readonly string[] | undefined;

@@ -30,8 +30,8 @@ export interface Database {
   /** A column as an expression whose values are compared byte by byte. */
   exact: (name: string) => string;
   describe: (select: string, where: string) => Promise<Query>;
-  /** The approximate number of rows of the query, without running it. */
-  estimate: (select: string, where: string) => Promise<number>;
+  /** The approximate number of rows of the query, without running it; undefined if the server does not say. */
+  estimate: (select: string, where: string) => Promise<number | undefined>;
   /** The first row of the query, if there is one. */
   first: (select: string, where: string) => Promise<readonly Cell[] | undefined>;
   /** What the server warned of in the last stream, such as a value that it could not convert; quotes no value. */

@@ -128,7 +128,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     estimate: async (select, where) => {
       const { rows } = await run(`EXPLAIN (FORMAT JSON) ${select}`, where);
       const [plan] = JSON.parse(rows[0]?.[0] ?? '[]') as { Plan: { 'Plan Rows': number } }[];
-      return plan?.Plan['Plan Rows'] ?? 0;
+      return plan?.Plan['Plan Rows'];
     },
     first: async (select, where) => (await run(select, where)).rows[0],
     close: async () => await client.end(),

@@ -99,7 +99,8 @@ async function openTable(
           isRepeated = true;
         read += 1;
         batch.add(readRow(cells), widthOf(cells), row, fault);
-        if (batch.isFull) yield batch.cut(Math.min(0.99, read / Math.max(1, total)));
+        if (batch.isFull)
+          yield batch.cut(total === undefined ? 0 : Math.min(0.99, read / Math.max(1, total)));
       }
     }
     const warned = await database.warning?.(inQuery);

@@ -273,6 +273,23 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     }
   });
 
+  test('a view can be read by a user who may not explain it; how much of it is read is unknown until the end', async () => {
+    await runMariadb(
+      url,
+      'CREATE TABLE behind (id int PRIMARY KEY)',
+      'INSERT INTO behind SELECT seq FROM seq_1_to_10',
+      'CREATE VIEW shown AS SELECT id FROM behind',
+      "CREATE USER viewer@'127.0.0.1'",
+      "GRANT SELECT ON typed.shown TO viewer@'127.0.0.1'",
+    );
+    const query = "SELECT 'a' AS organizationId, id AS userId FROM shown";
+    const yaml = `entities: {profiles: {query: "${query}", key: [userId]}}`;
+    const { counts, progress } = await withSource(urlOf('viewer').href, yaml, (source) =>
+      readRows(source, 'profiles', { size: 5 }),
+    );
+    expect({ counts, progress }).toEqual({ counts: [5, 10, 10], progress: [0, 0, 1] });
+  });
+
   test('closing waits for no answer, also to whether the key is unique', async () => {
     const query = "SELECT 'a' AS organizationId, seq AS userId, 1 AS k FROM seq_1_to_2 WHERE SLEEP(2) = 0";
     const yaml = `entities: {profiles: {query: "${query}", key: [k]}}`;
