@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChildProcess } from 'node:child_process';
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Client } from 'pg';
 import { runMigrate } from '../../src/cli/migrate/run.ts';
 import { readRun } from '../../src/migration/runs/runs.ts';
@@ -265,6 +265,23 @@ test('a round says how many records it has removed', async () => {
     if (text.includes('round 3:')) stop();
   });
   expect(printed).toMatch(/round \d: 19 rows read \(all\), 0 created, 0 updated, 1 removed; /);
+});
+
+test('a clock that is set back neither delays the next rounds nor hides how old the last full one is', async () => {
+  const updatedAt = Date.now();
+  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1', updatedAt }] });
+  const now = Date.now;
+  const clock = jest.spyOn(Date, 'now');
+  try {
+    const printed = await printedBy(['--source', source], (text, stop) => {
+      if (text.includes('round 1:')) clock.mockImplementation(() => now() - 3_600_000);
+      if (text.includes('round 3:')) stop();
+    });
+    expect(printed).toMatch(/round 2: 1 rows read \(all\), .*; \d+\.\d s behind\n/);
+    expect(printed).toMatch(/round 3: 1 rows read, .*; \d+\.\d s behind\n/);
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test('the problems for which rounds are refused are shown once', async () => {

@@ -27,14 +27,14 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
   const { signal } = environment;
   const { lag = defaultLag } = choice;
   const report = createReport(environment, lag, choice.json === true);
-  /** When the last applied round began: what had changed by then is in Redis. */
+  /** When the last applied round began, as `performance.now()`: what had changed by then is in Redis. */
   let appliedAt: number | undefined;
   /** Whether the last round that was not interrupted has left something undone. */
   let isBehind = false;
   /** How often it was refused since a round was applied. */
   let refusals = 0;
   for (let round = 1; ; round += 1) {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     let last: AppliedResult | undefined;
     try {
       const fresh = choice.fresh === true && round === 1;
@@ -57,7 +57,7 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
     // that.
     if (last !== undefined && (appliedAt === undefined || last.applied.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
-    const pause = Math.min(longestPause, Math.max(0, startedAt + lag - Date.now()));
+    const pause = Math.min(longestPause, Math.max(0, startedAt + lag - performance.now()));
     if (!signal.aborted) await sleep(pause, undefined, { signal }).catch(() => {});
     if (!signal.aborted) continue;
     return { exitCode: isBehind ? 1 : 0, json: undefined, text: 'Stopped.' };
@@ -67,9 +67,8 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
 function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean) {
   let isRefused = false;
   return (round: number, appliedAt: number | undefined, result: AppliedResult | string): void => {
-    const now = Date.now();
-    const time = formatInstant(now);
-    const lagSeconds = appliedAt === undefined ? undefined : (now - appliedAt) / 1000;
+    const time = formatInstant(Date.now());
+    const lagSeconds = appliedAt === undefined ? undefined : Math.round(performance.now() - appliedAt) / 1000;
     if (asJson) {
       const own =
         typeof result === 'string'

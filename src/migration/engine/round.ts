@@ -40,9 +40,7 @@ export function nextRound(
   const isSame = last?.selection === selection;
   if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
   const isDue =
-    fullEvery === undefined
-      ? isPruning || afterwards !== undefined
-      : Date.now() - (last?.fullAt ?? 0) >= fullEvery;
+    fullEvery === undefined ? isPruning || afterwards !== undefined : isOlder(last?.fullAt ?? 0, fullEvery);
   const readsAll = isDue || (last !== undefined && last.readAll > last.settled);
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;
@@ -73,6 +71,12 @@ export function nextRound(
     entities: {},
   };
   return { round, isResumed: false };
+}
+
+/** Whether a time is so long ago, in ms; also one that is yet to come, since the clock was set back. */
+function isOlder(time: number, age: number): boolean {
+  const passed = Date.now() - time;
+  return passed >= age || passed < 0;
 }
 
 /** An entity that vanishes while its source is followed is no longer kept up to date, which must not look like it. */

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { createPacer } from '../../../src/migration/engine/write/pacer.ts';
 
 test('whoever waits longer than a rate demands is not overtaken by the next', async () => {
@@ -11,4 +11,15 @@ test('whoever waits longer than a rate demands is not overtaken by the next', as
   const second = pacer.wait(1)?.then(() => resolved.push('second'));
   await Promise.all([first, second]);
   expect(resolved).toEqual(['first', 'second']);
+});
+
+test('a clock that is set back delays nobody', async () => {
+  const pacer = createPacer(1000, new AbortController().signal);
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
+  try {
+    await pacer.wait(5);
+    await pacer.wait(1);
+  } finally {
+    clock.mockRestore();
+  }
 });

@@ -11,16 +11,16 @@ export interface Pacer {
 /** Spreads records over time: at most `rate` of them a second, or any number without one. */
 export function createPacer(rate: number | undefined, signal: AbortSignal): Pacer {
   if (rate === undefined) return { wait: () => undefined };
-  let free = Date.now();
+  let free = performance.now();
   let turn = Promise.resolve();
   const waitUntil = async (start: number, before: Promise<void>): Promise<void> => {
     await before;
-    const left = start - Date.now();
+    const left = start - performance.now();
     if (left > 0) await sleep(left, undefined, { signal }).catch(() => {});
   };
   return {
     wait: (count) => {
-      const start = Math.max(Date.now(), free);
+      const start = Math.max(performance.now(), free);
       free = start + (count / rate) * 1000;
       turn = waitUntil(start, turn);
       return turn;
