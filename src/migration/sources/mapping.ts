@@ -60,7 +60,7 @@ export function parseMapping(yaml: string, path: string): Mapping {
 
 function readYaml(yaml: string, path: string): unknown {
   try {
-    return parse(yaml, { logLevel: 'error' });
+    return parse(yaml, { logLevel: 'error', merge: true });
   } catch (error) {
     const [reason = ''] = (error as Error).message.split('\n');
     throw new SourceError(`${path} is not valid YAML: ${reason.replace(/:$/, '')}`);

@@ -32,6 +32,24 @@ entities:
     expect(mapping.get('denylist')?.key).toEqual(['name']);
   });
 
+  test('may say once what several entities share, by a merge key; what it says itself holds', () => {
+    const mapping = parseMapping(
+      `
+entities:
+  profiles: {fields: &ids {organizationId: org, userId: id}}
+  collections:
+    fields: {<<: *ids, userId: owner, datasourceId: d, objectDefinitionId: o}
+`,
+      'mapping.yaml',
+    );
+    expect(Object.fromEntries(mapping.get('collections')?.fields ?? [])).toEqual({
+      organizationId: 'org',
+      userId: 'owner',
+      datasourceId: 'd',
+      objectDefinitionId: 'o',
+    });
+  });
+
   test.each([
     ['', /the mapping must be an object/],
     ['[1]', /the mapping must be an object/],
@@ -74,6 +92,12 @@ entities:
     ],
     ['entities: {profiles: {query: "SELECT', /is not valid YAML/],
     ['entities: {profiles: {query: *users}}', /is not valid YAML: Unresolved alias .*: users/],
+    ['entities: {profiles: {<<: 1}}', /is not valid YAML: Merge sources must be maps/],
+    ['entities: {profiles: &p {<<: *p}}', /is not valid YAML: Excessive alias count/],
+    [
+      'entities: {profiles: {fields: {<<: {__proto__: {userId: b}, organizationId: a}}}}',
+      /names an unknown field "__proto__"/,
+    ],
     ['entities: {profiles: {}, profiles: {}}', /is not valid YAML: Map keys must be unique/],
   ])('with the mistake %j is refused, naming the place in one line', async (yaml, message) => {
     const said = await messageOf(() => parseMapping(yaml, 'mapping.yaml'));
