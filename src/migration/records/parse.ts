@@ -82,8 +82,10 @@ function finishProfile(record: Partial<RecordOf['profiles']>, warnings: string[]
     if ('evmWalletVerified' in record) delete record.evmWalletVerified;
   }
   const { updatedAt } = record;
-  if (updatedAt !== undefined && updatedAt > 1_000_000_000 && updatedAt < secondsEnd) {
-    warnings.push('updatedAt is before 1974: it may be in seconds where milliseconds are wanted');
+  if (updatedAt !== undefined && updatedAt > 0 && updatedAt < secondsEnd) {
+    warnings.push(
+      'updatedAt is before 1974: give ISO 8601 with a zone, or milliseconds (not seconds, not YYYYMMDD)',
+    );
   }
 }
 

@@ -227,13 +227,19 @@ describe('a profile', () => {
     );
   });
 
-  test('warns where updatedAt seems to be in seconds', () => {
-    expect(
-      parseRecord('profiles', { organizationId: 'a', userId: 'u', updatedAt: 1_767_323_045 }),
-    ).toMatchObject({
-      ok: true,
-      warnings: [expect.stringContaining('may be in seconds')],
-    });
+  test.each([1_767_323_045, '20260101', 2026, '1970-01-21T10:55:23Z'])(
+    'warns where updatedAt is before 1974, such as at %j, which may be meant otherwise',
+    (updatedAt) => {
+      expect(parseRecord('profiles', { organizationId: 'a', userId: 'u', updatedAt })).toMatchObject({
+        ok: true,
+        warnings: [
+          'updatedAt is before 1974: give ISO 8601 with a zone, or milliseconds (not seconds, not YYYYMMDD)',
+        ],
+      });
+    },
+  );
+
+  test('does not warn where updatedAt is 0, which stands for never', () => {
     const never = { organizationId: 'a', userId: 'u', updatedAt: 0 };
     expect(parseRecord('profiles', never)).toStrictEqual({ ok: true, record: never });
   });
