@@ -37,11 +37,11 @@ export async function lookAt(file: NamedFile): Promise<DataFile> {
 
 /**
  * The file's uncompressed bytes, without a byte order mark unless it `keepsMark`; `progress` says what share of the file
- * is read.
+ * is read, which is never all of it: what was read ahead is not handed on yet.
  */
 export function openFile(file: DataFile, { keepsMark = false } = {}) {
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });
-  const progress = (): number => stream.bytesRead / file.size;
+  const progress = (): number => Math.min(0.99, stream.bytesRead / file.size);
   const bytes = file.format === 'ndjson.gz' ? decompress(file, stream) : stream;
   return { chunks: readAll(file, bytes, keepsMark), progress };
 }

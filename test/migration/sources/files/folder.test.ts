@@ -267,6 +267,18 @@ describe('an NDJSON file', () => {
   });
 
   test.each([
+    ['profiles.ndjson', (text: string) => text],
+    ['profiles.ndjson.gz', (text: string) => gzipSync(text)],
+    ['profiles.csv', (text: string) => text.replaceAll(/"\w+":|[{}]/g, '')],
+  ])('as %s is not said to be read whole before it is, though it was read ahead', async (name, write) => {
+    const lines = ['1', '2', '3', '4'].map((user) => `${line(user)}\n`);
+    await put(name, write(`${name.endsWith('csv') ? 'organizationId,userId\n' : ''}${lines.join('')}`));
+    const { counts, progress } = await readRows(await openSource(folder), 'profiles', { size: 1 });
+    expect(counts).toEqual([1, 2, 3, 4, 4]);
+    expect(progress.filter((share) => share < 1)).toHaveLength(4);
+  });
+
+  test.each([
     ['grows', (path: string) => appendFile(path, `${line('u9')}\n`)],
     ['is touched', (path: string) => utimes(path, 1, 1)],
     [
