@@ -4,14 +4,10 @@ import { reportCsv } from '../deprecation/reports/report-text.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
 import { bytesOf, jsonParts } from '../lib/long-texts.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
-import { unknownOrganization } from './known-organization.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
 
-/**
- * `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query, a 404 an
- * unknown organization.
- */
+/** `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query. */
 export function usage(store: RedisClient, keyPrefix: string, now: () => Promise<number>): RequestHandler {
   return async (request, response) => {
     const { fields, reasons } = readParameters(request.originalUrl, [
@@ -35,8 +31,6 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => Promise<
       });
       return;
     }
-    const unknown = await unknownOrganization(store, keyPrefix, read.query.organizationId);
-    if (unknown !== undefined) return sendProblem(response, unknown);
     const report = await reportUsage(store, keyPrefix, read.query, at);
     if (format === 'csv') {
       response.attachment(

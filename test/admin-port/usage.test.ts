@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { dayMs, dayName, dayOf } from '../../src/lib/days.ts';
 import { dayKey, unknownOrganizationBase, usedKeysKey } from '../../src/deprecation/ledger/keys.ts';
-import { defaultSettings } from '../../src/domain/settings.ts';
 import { createLog } from '../../src/log.ts';
-import { organizationsKey } from '../../src/redis/keys.ts';
-import { saveSettings } from '../../src/redis/organizations.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';
@@ -93,6 +90,7 @@ test.each([
     },
   ],
   ['organization=quiet', { organization: 'quiet', calls: 1 }],
+  ['organization=nobody', { calls: 0, rows: [] }],
   [`from=${dayName(dayOf(now) - 39)}&organization=acme`, { calls: 18 }],
   [
     'from=2027-03-28&to=2027-03-28&group=day',
@@ -101,38 +99,6 @@ test.each([
   ['to=2099-01-01&from=2027-03-31', { to: '2027-03-31', calls: 7 }],
 ])('/usage takes its parameters from the query: %s', async (query, expected) => {
   expect((await port.ask(`/usage?${query}`)).body).toMatchObject(expected);
-});
-
-test('an organization that neither exists nor has calls in the ledger is refused, as by the tool', async () => {
-  const text = 'there is no organization "nosuch"';
-  for (const format of ['json', 'csv']) {
-    const { status, headers, body } = await port.ask(`/usage?organization=nosuch&format=${format}`);
-    expect([status, headers['content-type']]).toEqual([404, 'application/problem+json; charset=utf-8']);
-    expect(body).toMatchObject({
-      status: 404,
-      title: 'No such organization',
-      detail: text,
-      remedy: expect.stringContaining('profile-bridge admin org list'),
-    });
-  }
-  const page = await port.ask('/?organization=nosuch');
-  expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
-  expect(page.text).toContain('No such organization');
-});
-
-test('an organization without calls, and one of which only calls are left, have a report and a page', async () => {
-  const keyPrefix = freshPrefix();
-  await saveSettings(store, keyPrefix, 'new', defaultSettings);
-  const calls = [{ organizationId: 'deleted', keyId: 'k_1', at: now - 1000 }];
-  await writeHistory(store, keyPrefix, [[now - dayMs, now]], calls);
-  await store.srem(organizationsKey(keyPrefix), 'deleted');
-  const alone = await startAdminPort({ store, keyPrefix, now: () => now });
-  closings.push(alone.close);
-  for (const [organization, count] of Object.entries({ new: 0, deleted: 1 })) {
-    const { status, body } = await alone.ask(`/usage?organization=${organization}`);
-    expect([status, body]).toMatchObject([200, { organization, calls: count }]);
-    expect((await alone.ask(`/?organization=${organization}`)).status).toBe(200);
-  }
 });
 
 test('/usage as CSV contains no formulas', async () => {

@@ -3,7 +3,6 @@ import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { unknownOrganization } from '../known-organization.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError, type AdminProblem } from '../problem.ts';
 import { shareReads } from '../shared-reads.ts';
@@ -48,8 +47,6 @@ export function dashboard(options: DashboardOptions): RequestHandler {
           remedy: 'Choose an organization and a period again.',
         });
       }
-      const unknown = await unknownOrganization(store, keyPrefix, asked.query.organizationId);
-      if (unknown !== undefined) return showProblem(unknown);
       const [data, cutover] = await Promise.all([read(asked.query), readCutover()]);
       response.send(renderDashboard(page, asked.query, data, cutover));
     } catch (error) {

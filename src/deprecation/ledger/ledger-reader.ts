@@ -74,15 +74,6 @@ export async function readLedger(
   return keys;
 }
 
-/** Whether the ledger has calls of an organization, which may no longer exist. */
-export async function hasCalls(store: RedisClient, prefix: string, organizationId: string): Promise<boolean> {
-  const [lastDay, keys] = await Promise.all([
-    store.zscore(activeOrganizationsKey(prefix), organizationId),
-    store.exists(usedKeysKey(organizationBase(prefix, organizationId))),
-  ]);
-  return lastDay !== null || keys > 0;
-}
-
 async function readKey(store: RedisClient, base: string, keyId: string) {
   const fields = await store.hgetall(usedKeyKey(base, keyId));
   /** Operation → first and last use, ms. */
