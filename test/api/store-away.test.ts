@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { cutoverKey } from '../../src/redis/keys.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { createClient, type Client } from '../support/client.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
+import { openTestStore } from '../support/store.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;
@@ -196,6 +198,8 @@ describe('a store that is gone', () => {
     redis = await startRedis(['--port', port]);
     // The new one is empty: the key is not known there.
     await until(401);
-    expect(await bridge.store.keys(`${organization.base}p:*`)).toEqual([]);
+    const own = await openTestStore(redis.url);
+    expect(await own.keys(`${organization.base}p:*`)).toEqual([]);
+    await closeRedis(own);
   });
 });
