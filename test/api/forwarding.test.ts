@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import type { ClientRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { startLegacyBridge, type LegacyBridge } from '../cutover/legacy-bridge.ts';
 import { createTool } from '../migration/tool.ts';
 import { runTool } from '../support/admin.ts';
 import { until } from '../support/until.ts';
+import { beginPut, finishPut } from './late-put.ts';
 
 const open: Socket[] = [];
 afterEach(() => {
@@ -79,30 +80,8 @@ describe('where Redis is the authority, credentials are checked before the body'
   });
 });
 
-/** Begins a PUT of a profile; resolves once the bridge asks for its body. */
-async function beginPut({ bridge, organization }: LegacyBridge, apiKey: string): Promise<ClientRequest> {
-  const put = request(`${bridge.url}/api/profile/`, {
-    method: 'PUT',
-    headers: {
-      'x-api-key': apiKey,
-      'x-platform-organization-id': organization.id,
-      'content-type': 'application/json',
-      'transfer-encoding': 'chunked',
-      expect: '100-continue',
-    },
-  });
-  put.flushHeaders();
-  await once(put, 'continue');
-  return put;
-}
-
-async function finish(put: ClientRequest, username: string) {
-  put.end(JSON.stringify({ username }));
-  const [response] = (await once(put, 'response')) as [IncomingMessage];
-  const parts: Buffer[] = [];
-  for await (const part of response) parts.push(part as Buffer);
-  return { status: response.statusCode, headers: response.headers, text: String(Buffer.concat(parts)) };
-}
+const finish = async (put: ClientRequest, username: string) =>
+  await finishPut(put, JSON.stringify({ username }));
 
 describe('a request whose body arrives while the mode is switched', () => {
   let here: LegacyBridge;

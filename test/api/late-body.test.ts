@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import type { ClientRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -9,6 +9,7 @@ import { startLegacyBridge, type LegacyBridge } from '../cutover/legacy-bridge.t
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
+import { beginPut, finishPut } from './late-put.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;
@@ -25,30 +26,9 @@ async function startAlone() {
 
 const body = JSON.stringify({ username: 'grace' });
 
-/** Begins a PUT of a profile, and does not send its body yet. */
-async function beginPut(apiKey: string): Promise<ClientRequest> {
-  const put = request(`${bridge.url}/api/profile/`, {
-    method: 'PUT',
-    headers: {
-      'x-api-key': apiKey,
-      'x-platform-organization-id': organization.id,
-      'content-type': 'application/json',
-      'content-length': body.length,
-      // Sent only once the caller is authenticated, so the test knows when that has been.
-      expect: '100-continue',
-    },
-  });
-  put.flushHeaders();
-  await once(put, 'continue');
-  return put;
-}
-
-async function finish(put: ClientRequest): Promise<number | undefined> {
-  put.end(body);
-  const [response] = (await once(put, 'response')) as [IncomingMessage];
-  response.resume();
-  return response.statusCode;
-}
+const begin = async (apiKey: string): Promise<ClientRequest> =>
+  await beginPut({ bridge, organization }, apiKey, { 'content-length': body.length });
+const finish = async (put: ClientRequest): Promise<number | undefined> => (await finishPut(put, body)).status;
 
 describe.each<[string, () => Promise<Pick<LegacyBridge, 'bridge' | 'organization' | 'close'>>]>([
   ['alone', startAlone],
@@ -63,14 +43,14 @@ describe.each<[string, () => Promise<Pick<LegacyBridge, 'bridge' | 'organization
   describe('a body that arrives after its headers', () => {
     test('is refused if its key was revoked meanwhile', async () => {
       const { apiKey, keyId } = await organization.newKey({ role: 'player', userId: 'revoked' });
-      const put = await beginPut(apiKey);
+      const put = await begin(apiKey);
       await revokeApiKey(bridge.store, organization.base, keyId);
       expect(await finish(put)).toBe(401);
     });
 
     test('is checked against the settings in force once it has arrived', async () => {
       const { apiKey } = await organization.newKey({ role: 'player', userId: 'restricted' });
-      const put = await beginPut(apiKey);
+      const put = await begin(apiKey);
       await saveSettings(bridge.store, bridge.config.keyPrefix, organization.id, { maxLength: 3 });
       expect(await finish(put)).toBe(422);
     });
