@@ -1,6 +1,7 @@
 import { Help, InvalidArgumentError, type Command, type Option } from 'commander';
 import { ConfigError } from '../config.ts';
 import { nameFault } from '../domain/usernames.ts';
+import { passwordSetting } from '../lib/passwords.ts';
 import { wrongTypeOf } from '../redis/connection/client.ts';
 import { isStoreUnavailable, permissionRefused } from '../redis/connection/connect.ts';
 
@@ -9,7 +10,7 @@ export const adminCommand = 'profile-bridge admin';
 export const migrateCommand = 'profile-bridge migrate';
 
 /** The passwords in arguments that are quoted because they were not understood, such as a URL after `--sorce=`. */
-const passwords = /(?<=['=]\S*?):.*@|(?:password|passwd|pwd)\s*=[^']*/gi;
+const passwords = new RegExp(String.raw`(?<=['=]\S*?):.*@|${passwordSetting}[^']*`, 'gi');
 
 /**
  * Makes a program and all its commands report an error on one line that refers to their help, and throw it; and the help

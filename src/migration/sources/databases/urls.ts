@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readSecretFile } from '../../../lib/files/secret-files.ts';
+import { passwordSetting } from '../../../lib/passwords.ts';
 import type { Dialect } from './statement.ts';
 import { SourceError } from '../source.ts';
 
@@ -51,7 +52,7 @@ export function isDatabaseUrl(location: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(location);
 }
 
-const passwordSetting = String.raw`(?:password|passwd|pwd)\s*=`;
+const setsPassword = new RegExp(passwordSetting, 'i');
 const address = new RegExp(
   String.raw`://|^\W*(?:jdbc|postgres(?:ql)?|mysql|mariadb):|@|${passwordSetting}`,
   'i',
@@ -78,7 +79,7 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   const url = readUrl(location);
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
   if (url === undefined || /@/.test(url.pathname + url.search + url.hash)) throw new SourceError(notValid);
-  if (new RegExp(passwordSetting, 'i').test(url.pathname)) throw new SourceError(notValid);
+  if (setsPassword.test(url.pathname)) throw new SourceError(notValid);
   checkParameters(url, dialect);
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');
