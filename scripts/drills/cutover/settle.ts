@@ -35,7 +35,12 @@ export async function prepare(site: Site, newName: (user: string) => string, mod
   await mustBeEqual(site);
   if (mode !== 'mirror') return;
   const replicationIds = await replicationIdsOf(store);
-  await recordVerified(store, keyPrefix, { ageMs: 0, replicationIds, hasConflicts: false });
+  await recordVerified(store, keyPrefix, {
+    ageMs: 0,
+    replicationIds,
+    hasConflicts: false,
+    hasRefusedKeys: false,
+  });
 }
 
 /** From mode to mode, as an operator would. */

@@ -34,7 +34,8 @@ export async function verify(
     if (isClean && openedAt !== undefined) {
       const ageMs = performance.now() - openedAt;
       const hasConflicts = issues.count('username-conflict') > 0;
-      await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
+      const hasRefusedKeys = issues.count(problems, 'api-keys') > 0;
+      await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts, hasRefusedKeys });
     }
     const isUndated =
       isClean && openedAt === undefined && (await store.hget(cutoverKey(prefix), 'mode')) === 'mirror';
