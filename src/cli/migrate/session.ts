@@ -47,7 +47,7 @@ export async function withSource<Own extends Report>(
   choice: SourceChoice & SessionChoice,
   work: (chosen: Chosen, context: MigrationContext) => Promise<Own>,
 ): Promise<Own & CommandResult> {
-  const startedAt = Date.now();
+  const startedAt = performance.now();
   const chosen = await openChosen(choice, environment.env, environment.signal);
   try {
     keepFromReport(choice, chosen.source.ignored);

@@ -88,7 +88,7 @@ async function applyLocked(
       load,
       onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
     });
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     const work: Work = { context, scope, assessment, keeper, load, pacer };
     const refusal = signal.aborted ? undefined : refusalOf(work);
     const outcome =
@@ -112,7 +112,7 @@ async function applyLocked(
       /** Renames that an earlier attempt had left on record, and this one made. */
       completedRenames: earlier.completed,
       /** How long this process wrote, after reading, in ms. */
-      writingMs: Date.now() - startedAt,
+      writingMs: Math.round(performance.now() - startedAt),
     };
   } finally {
     // Nothing is written once another process may have the run.

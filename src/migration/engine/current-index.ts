@@ -22,12 +22,12 @@ export async function withCurrentIndex<Rest extends unknown[], Reply extends rea
   ...rest: Rest
 ): Promise<Exclude<Reply, readonly ['frozen']>> {
   const { store, organizations, epoch, claim, snapshotAt = '', marksFrom } = context;
-  for (const deadline = Date.now() + indexTimeout; ;) {
+  for (const deadline = performance.now() + indexTimeout; ;) {
     const { base, index } = organization;
     const rows = JSON.stringify(makeRows());
     const reply = await run(store, base, epoch, index, claim, rows, snapshotAt, marksFrom, ...rest);
     if (reply[0] !== 'frozen') return reply as Exclude<Reply, readonly ['frozen']>;
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       throw new MigrationError(
         `names of organization ${JSON.stringify(organization.id)} are held by another operation (admin org set, or a denylist overwrite): wait until that has ended, then run the same command again`,
       );

@@ -13,7 +13,7 @@ interface Output {
 const lineInterval = 5000;
 
 /** A bar with rate and time left on a terminal; elsewhere a line every few seconds. */
-export async function createProgress(output: Output, now: () => number = Date.now) {
+export async function createProgress(output: Output, now: () => number = () => performance.now()) {
   const display = output.isTTY === true ? await createBar(output) : createLines(output, now);
   let [pass, passes] = [0, 0];
   let [phase, count, startedAt] = ['', 0, now()];

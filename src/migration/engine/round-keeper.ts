@@ -16,7 +16,7 @@ export function createRoundKeeper(
 ) {
   const shares = new Map<Entity, number>();
   let isBegun = false;
-  let savedAt = Date.now();
+  let savedAt = performance.now();
   let running: Promise<void> = Promise.resolve();
   let failed: unknown;
 
@@ -36,8 +36,8 @@ export function createRoundKeeper(
   /** Saves what is counted now, if that is due, once `ready` resolves. */
   const saveIfDue = (ready?: () => Promise<void>): void => {
     if (failed !== undefined) throw failed;
-    if (!isBegun || Date.now() - savedAt < saveInterval) return;
-    savedAt = Date.now();
+    if (!isBegun || performance.now() - savedAt < saveInterval) return;
+    savedAt = performance.now();
     const counted = count();
     running = Promise.all([running, ready?.()])
       .then(async () => await save(counted))

@@ -30,7 +30,7 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
   const place = preparePlace(dataDir);
   const closing = new AbortController();
   // A bridge that has just been killed needs a moment to end, one that is just starting may have much data to load.
-  const deadline = Date.now() + (joins ? 30_000 : 4000);
+  const deadline = performance.now() + (joins ? 30_000 : 4000);
   for (;;) {
     if (joins && (await answers(place.socket))) return { url: place.url, close: async () => {} };
     tryToWrite(place);
@@ -47,7 +47,7 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
       };
       return { url: place.url, close };
     }
-    if (Date.now() > deadline) throw new Error(inUse(place));
+    if (performance.now() > deadline) throw new Error(inUse(place));
     await sleep(100);
   }
 }

@@ -27,7 +27,7 @@ export function commandResult<Own extends Report>(
   chosen?: Chosen,
 ): Own & CommandResult {
   const { title, parts, json, records, afterSpeed, error, isInterrupted } = report;
-  const exact = Math.max(1, Date.now() - startedAt) / 1000;
+  const exact = Math.max(1, performance.now() - startedAt) / 1000;
   const seconds = Math.round(exact * 1000) / 1000;
   const recordsPerSecond = Math.round(records / exact);
   const speed = `${counted(records, 'record')} in ${seconds} s (${formatNumber(recordsPerSecond)}/s)`;
