@@ -61,6 +61,7 @@ export function banBody(replacements: readonly [username: string, replacement: s
   return { type: 'application/json', bytes: Buffer.from(`{${properties.join(',')}}`) };
 }
 
+/** A value as the JSON body of a request. */
 export function json(value: unknown): EncodedBody {
   return { type: 'application/json', bytes: Buffer.from(JSON.stringify(value)) };
 }

@@ -38,8 +38,9 @@ export function createWaiting(options: WaitingOptions, organizationId: string) {
   const { store, keyPrefix, queue, now } = options;
   const entries = new Map<string, Entry>();
   let lastRead: string | undefined;
-  /** By which changes were announced last, and whether some may wait that are not in memory. */
+  /** By which changes were announced last. */
   let token: string | undefined;
+  /** Whether some may wait that are not in memory. */
   let hasMore = true;
 
   async function toEntry(queued: QueuedChange): Promise<Entry> {

@@ -36,6 +36,7 @@ export interface Fault {
   isRepaired: boolean;
 }
 
+/** Of each kind, how many were checked. */
 export const noCounts = {
   organizations: 0,
   profiles: 0,
@@ -92,6 +93,7 @@ export async function readNaming(
   return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }
 
+/** Reports faults of an organization, each once it is confirmed, and repairs those that it can if asked to. */
 export function createReport(
   store: RedisClient,
   base: string,

@@ -132,6 +132,7 @@ async function countNames(rebuild: Rebuild): Promise<number> {
   for (const keys of inBatches(bucketKeys(base, next, buckets), { size: 500 })) {
     const lengths = await Promise.all(keys.map((key) => store.hlen(key)));
     count += totalOf(lengths);
+    // Renews the lease. If it has lapsed, the switch to the new generation is refused.
     await add(rebuild, 'names', []);
   }
   return count;

@@ -32,7 +32,7 @@ export interface QueuedChange {
   change: AcceptedChange;
   /** Who has begun to send it, as passed to `mark`. If that was another sender, its outcome is unknown. */
   sender?: string;
-  /** Whether it was set aside and is to be tried again: then the current state is sent, not the change. */
+  /** Whether the current state is sent in place of the change. */
   isRetry: boolean;
 }
 
@@ -65,6 +65,7 @@ type EntryFields = Record<'key' | 'role' | 'user' | 'sealed' | 'kind' | 'change'
   accepted?: string;
 };
 
+/** A change as it waits; `id` and `fields` are those of its entry in the stream. */
 export function toQueuedChange(
   organizationId: string,
   id: string,
@@ -79,6 +80,7 @@ export function toQueuedChange(
   };
 }
 
+/** A change that was set aside; `row` is its entry in JSON, with the reason. */
 export function toSetAsideChange(organizationId: string, [id, row]: [string, string]): SetAsideChange {
   const { status, reason, at, ...entry } = JSON.parse(row) as EntryFields &
     Record<'status' | 'reason' | 'at', string>;

@@ -18,7 +18,7 @@ interface Extra extends StoredRecord {
 
 export type Extras = ReturnType<typeof createExtras>;
 
-const [inSource, inRedis] = ['a', 'b'];
+const [inSource, inRedis] = ['s', 'r'];
 const lookedUpAtOnce = 500;
 
 /** Finds what Redis has and the source has not, within the scope; `run` may have brought it there. */

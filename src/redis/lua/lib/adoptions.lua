@@ -12,8 +12,9 @@ local function is_denylist_newer(snapshot_at)
   return adopted_at and tonumber(adopted_at) >= (tonumber(snapshot_at) or 0)
 end
 
--- Changes that were forwarded and not adopted yet, by user; '' is the denylist: "number:ms:ms number:ms:ms:number", as
--- src/redis/README.md says. From the first time on, the outcome must be visible, so that any adoption settles it.
+-- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is `change:due:at` or
+-- `change:due:at:drawn`, separated by blanks: the number of the change, when its outcome must be visible, so that any
+-- adoption settles it, when it was forwarded (ms), and the number of its adoption.
 local function mark_unsettled(user, number, ms_until)
   local marks = redis.call('HGET', unsettled_key(), user)
   local mark = number .. ':' .. (now_ms() + ms_until) .. ':' .. now_ms()
