@@ -204,7 +204,7 @@ describeWithPostgres('apply --follow', () => {
     expect(await next.stop()).toBe(0);
   });
 
-  test('is not needed for that: any apply that is refused a name makes the next one read everything, and says so', async () => {
+  test('any apply that is refused a name makes the next one read everything, and says so', async () => {
     const { tool, args } = await applyThenMoveName();
     const refused = await tool.json(...args);
     expect(refused).toMatchObject({ exitCode: 1, json: { state: 'refused', full: false } });
@@ -225,7 +225,7 @@ test('a problem in the first round ends it, as it ends any apply', async () => {
   });
 });
 
-test('a pause of more days than a timer takes is a pause', async () => {
+test('a pause longer than a timer can take is kept', async () => {
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
   const child = createTool().start('apply', '--source', source, '--follow', '--lag', '60d');
   running.push(child);
@@ -308,7 +308,7 @@ test('a run that is forgotten between two rounds is not followed any more', asyn
 test.each([
   ['has failed', 'failed', rmSync],
   ['was refused', 'refused', (file: string) => writeFileSync(file, '{"organizationId":"acme"}\n')],
-])('one whose last round %s exits with 1 when it is stopped', async (_, state, spoil) => {
+])('a follower whose last round %s exits with 1 when it is stopped', async (_, state, spoil) => {
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
   const follower = followerOf(createTool().start('apply', '--source', source, '--follow', '--lag', '1s'));
   await follower.until({ round: 1, ok: true });

@@ -1,7 +1,6 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
@@ -21,7 +20,7 @@ import {
 import { setWallet } from '../../../src/redis/operator/profile-data.ts';
 import type { LegacyOrganization, LegacyProfile } from '../../legacy/organization.ts';
 import { unusedPort } from '../../support/redis.ts';
-import { openTestStore } from '../../support/store.ts';
+import { faultsIn, openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
 import { until } from '../../support/until.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
@@ -38,7 +37,13 @@ beforeAll(async () => {
   there = here.legacy.organization(here.organization.id);
   admin = await here.admin();
 });
-afterAll(() => here.close());
+afterAll(async () => {
+  const { store, config } = here.bridge;
+  const faults = await faultsIn(store, config.keyPrefix);
+  await here.close();
+  // Index and profiles agree after all changes of this file.
+  expect(faults.filter(({ kind }) => kind.startsWith('username') || kind.startsWith('index'))).toEqual([]);
+});
 beforeEach(async () => {
   ({ userId, player } = await newUser());
 });
@@ -89,16 +94,6 @@ const untilStored = async (holds: (profile: Record<string, string>) => boolean, 
     const profile = await stored(user);
     return holds(profile) ? profile : undefined;
   });
-
-const faults = async (): Promise<Fault[]> => {
-  const found: Fault[] = [];
-  const { store, config } = here.bridge;
-  await fsck(store, config.keyPrefix, {
-    repair: false,
-    onFault: (fault: Fault) => void found.push(fault),
-  });
-  return found;
-};
 
 describe('an accepted change of a profile', () => {
   test('is adopted as the legacy service shows it, with what it made of the values', async () => {
@@ -599,12 +594,6 @@ test('changes for an organization that exists nowhere leave nothing behind', asy
   await until(() => store.hexists(gapsKey(existing.base), 'unknown-key'));
   expect(await store.keys(`${organizationBase(config.keyPrefix, 'nowhere')}*`)).toEqual([]);
   expect(await store.smembers(forwardedOrganizationsKey(config.keyPrefix))).not.toContain('nowhere');
-});
-
-test('index and profiles agree after all changes of this file', async () => {
-  expect(
-    (await faults()).filter(({ kind }) => kind.startsWith('username') || kind.startsWith('index')),
-  ).toEqual([]);
 });
 
 test('a change that did not reach the legacy service, since there was no connection, leaves no doubt', async () => {

@@ -70,22 +70,26 @@ describe('in shadow mode', () => {
     await summaryOnce(({ differingUsers }) => differingUsers === 0);
   });
 
-  test('compressed responses are compared, and bodies that are not a profile are counted apart', async () => {
-    const before = await summaryOnce(() => true);
+  test('compressed responses are compared', async () => {
     storeThere('Zip');
-    await storeHere('Zip');
+    await storeHere('Other');
+    await get();
+    await summaryOnce(({ differingUsers }) => differingUsers === 1);
+    storeThere('Other');
     here.legacy.behaviour.gzip = true;
     await get();
     here.legacy.behaviour.gzip = false;
+    await summaryOnce(({ differingUsers }) => differingUsers === 0);
+  });
+
+  test('bodies that are not a profile are counted apart', async () => {
     here.legacy.behaviour.override = {
       headers: { 'content-type': 'text/html' },
       chunks: [Buffer.from('<p>maintenance</p>')],
     };
     await get();
     here.legacy.behaviour.override = undefined;
-    await summaryOnce(
-      ({ compared, unreadable }) => compared === before.compared + 1 && unreadable === before.unreadable + 1,
-    );
+    await summaryOnce(({ unreadable }) => unreadable === 1);
   });
 
   test('a key that only the legacy service accepts is on record until it has been imported', async () => {

@@ -143,6 +143,7 @@ describe('in shadow mode', () => {
   });
 
   test('compressed responses are passed on compressed', async () => {
+    here.legacy.organization(here.organization.id).save('u1', { username: 'Ada' });
     here.legacy.behaviour.gzip = true;
     const { headers, body } = await rawRequest('GET', '/api/profile/', credentials());
     expect(headers['content-encoding']).toBe('gzip');
@@ -177,6 +178,7 @@ describe('in shadow mode', () => {
   );
 
   test('HEAD is forwarded, and a method that the path does not have is 405', async () => {
+    here.legacy.organization(here.organization.id).save('u1', { username: 'Ada' });
     const head = await rawRequest('HEAD', '/api/profile/', credentials());
     expect(head.status).toBe(200);
     expect(head.body.length).toBe(0);

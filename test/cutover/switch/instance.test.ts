@@ -152,9 +152,9 @@ describe('an instance', () => {
   });
 
   test.each([
-    ['native', false, false],
-    ['shadow', true, true],
-  ])('out of touch with Redis asks it before a change in %s: %p', async (_mode, legacy, waits) => {
+    ['without a legacy service admits changes at once', false, false],
+    ['with a legacy service asks for the mode before a change', true, true],
+  ])('out of touch with Redis, one %s', async (_, legacy, waits) => {
     const redis = await startRedis();
     const away = await openTestStore(redis.url);
     const one = await joinTestInstance(away, prefix, legacy);

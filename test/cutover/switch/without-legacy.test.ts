@@ -24,13 +24,13 @@ afterAll(() => bridge.close());
 
 const put = async (username: string) => await player.request('PUT', '/api/profile/', { json: { username } });
 
-test('makes no change that belongs to the legacy service', async () => {
+test('a bridge without LEGACY_BASE_URL makes no change that belongs to the legacy service', async () => {
   const { status, body } = await put('Eve');
   expect([status, body]).toMatchObject([503, { code: 'store-unavailable' }]);
   expect(await bridge.store.hget(profileKey(organization.base, 'ada'), 'u')).toBe('Ada');
 });
 
-test('answers no read, since the legacy service may know better', async () => {
+test('a bridge without LEGACY_BASE_URL answers no read, since the legacy service may know better', async () => {
   const { status, body } = await player.request('GET', '/api/profile/');
   expect([status, body]).toMatchObject([503, { code: 'store-unavailable' }]);
 });
