@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import express from 'express';
-import sharp from 'sharp';
 import { trackCalls } from '../../src/api/call.ts';
 import { listen } from '../../src/api/server.ts';
 import { reportUsage } from '../../src/deprecation/reports/report.ts';
@@ -10,6 +9,7 @@ import { readUsageQuery } from '../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
 import { until } from '../support/until.ts';
+import { redPng } from '../media/pictures.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;
@@ -55,9 +55,7 @@ async function player(id: string): Promise<{ headers: string; upload: () => Prom
   const organization = await bridge.newOrganization({}, id);
   const { apiKey } = await organization.newKey({ role: 'player', userId: 'u1' });
   const client = await organization.player('u1');
-  const png = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
-    .png()
-    .toBuffer();
+  const png = await redPng();
   return {
     headers: `Host: x\r\nX-Platform-Organization-Id: ${id}\r\nX-Api-Key: ${apiKey}\r\n`,
     upload: async () => {

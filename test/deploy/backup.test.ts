@@ -8,6 +8,7 @@ import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { startRedis } from '../support/redis.ts';
+import { redPng } from '../media/pictures.ts';
 
 const guide = readFileSync('scripts/deploy/README.md', 'utf8');
 const blocks = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, commands]) => commands ?? '');
@@ -89,8 +90,7 @@ test.each([
     const player = { organization: 'acme', apiKey: await createKey(env, 'player', '--user', 'u1') };
     const admin = { organization: 'acme', apiKey: await createKey(env, 'admin') };
     const form = new FormData();
-    const picture = sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } }).png();
-    form.append('profilePicture', new Blob([new Uint8Array(await picture.toBuffer())]));
+    form.append('profilePicture', new Blob([new Uint8Array(await redPng())]));
     form.append('username', 'ada');
     const put = await createClient(url, player).request('PUT', '/api/profile/', { form });
     expect(put.status).toBe(200);

@@ -9,6 +9,12 @@ export function halves(width = 60, height = 40): Sharp {
   return sharp(pixels, { raw: { width, height, channels: 3 } });
 }
 
+/** A small PNG. */
+export const redPng = (): Promise<Buffer> =>
+  sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer();
+
 /** Frames of plain colours, with a delay of their own each, played twice. */
 export function frames(colours: [number, number, number][], side = 20): Sharp {
   const pixels = Buffer.concat(colours.map((colour) => Buffer.alloc(side * side * 3, Buffer.from(colour))));

@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startBridgeProcess } from '../../../scripts/drills/processes.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient, type Client } from '../../support/client.ts';
-import { programOf } from '../../support/run/program.ts';
 import { until } from '../../support/until.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
@@ -85,7 +82,8 @@ describe('200,000 names in one overwrite', () => {
   test('leave the old list in force if the process is killed half-way, and can soon be claimed again', async () => {
     const { id, base, newKey, player } = await bridge.newOrganization();
     const { apiKey } = await newKey({ role: 'admin' });
-    const victim = await spawnBridge();
+    const { redisUrl: REDIS_URL = '', keyPrefix: KEY_PREFIX } = bridge.config;
+    const victim = await startBridgeProcess({ REDIS_URL, KEY_PREFIX, ALLOW_EVICTION: '1' });
     const operator = createClient(victim.url, { organization: id, apiKey });
     await operator.request('PUT', denylist, { json: ['old'] });
     const sent = operator.request('PUT', denylist, { json: numbered('new', 200_000) }).then(
@@ -93,7 +91,7 @@ describe('200,000 names in one overwrite', () => {
       () => 'cut',
     );
     await until(async () => (await bridge.store.hlen(`${base}stage`)) >= 20_000);
-    await victim.kill();
+    await victim.stop();
 
     expect(await sent).toBe('cut');
     expect(await bridge.store.hkeys(`${base}d0`)).toEqual(['old']);
@@ -236,36 +234,3 @@ test('a list may be as large as MAX_LIST_BYTES, and not a byte larger', async ()
     await strict.close();
   }
 });
-
-/** A bridge on the same store, in a process that can be killed. */
-async function spawnBridge(): Promise<{ url: string; kill: () => Promise<void> }> {
-  const { redisUrl, keyPrefix, dataDir } = bridge.config;
-  const child = spawn(process.execPath, programOf('src/main'), {
-    env: {
-      PATH: process.env['PATH'],
-      PORT: '0',
-      ADMIN_PORT: '0',
-      REDIS_URL: redisUrl,
-      KEY_PREFIX: keyPrefix,
-      DATA_DIR: dataDir,
-      ALLOW_EVICTION: '1',
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface(child.stdout).on('line', (line) => {
-      // The admin port logs its address, too.
-      const found = line.includes('"message":"listening"') && /"url":"(http:[^"]+)"/.exec(line)?.[1];
-      if (found) resolve(found);
-    });
-    exited.then(() => reject(new Error('it did not start')), reject);
-  });
-  return {
-    url,
-    kill: async () => {
-      child.kill('SIGKILL');
-      await exited;
-    },
-  };
-}

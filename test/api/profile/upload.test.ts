@@ -5,14 +5,13 @@ import { unreferencedPicturesKey } from '../../../src/redis/keys.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import type { Client } from '../../support/client.ts';
 import { gifOfFrames } from '../../media/pictures.ts';
+import { redPng } from '../../media/pictures.ts';
 
 let bridge: TestBridge;
 let png: Buffer;
 beforeAll(async () => {
   bridge = await startBridge();
-  png = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
-    .png()
-    .toBuffer();
+  png = await redPng();
 });
 afterAll(async () => {
   await bridge.close();

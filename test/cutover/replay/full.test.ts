@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import sharp from 'sharp';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
@@ -10,13 +9,12 @@ import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { startLegacyBridge } from '../legacy-bridge.ts';
 import { openReplaying, organizationId } from './replaying.ts';
+import { redPng } from '../../media/pictures.ts';
 
 test('a change beyond REPLAY_MAX is 503 replay-unavailable, and leaves nothing behind', async () => {
   const full = await startLegacyBridge({ replaySecret: 'secret'.repeat(6), replayMax: 0 }, {}, 'reverse');
   const ada = await full.player('ada');
-  const picture = await sharp({ create: { width: 4, height: 4, channels: 3, background: 'red' } })
-    .png()
-    .toBuffer();
+  const picture = await redPng();
   const upload = new FormData();
   upload.set('profilePicture', new Blob([new Uint8Array(picture)], { type: 'image/png' }), 'p.png');
   for (const body of [JSON.stringify({ username: 'Ada' }), upload]) {

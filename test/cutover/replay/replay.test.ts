@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import sharp from 'sharp';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { apiKeyKey, cutoverKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
 import type { LegacyOrganization } from '../../legacy/organization.ts';
 import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 import { until } from '../../support/until.ts';
+import { redPng } from '../../media/pictures.ts';
 
 const legacyTimeout = 500;
 let here: LegacyBridge;
@@ -20,9 +20,7 @@ beforeAll(async () => {
   there = here.legacy.organization(here.organization.id);
   queue = createReplayQueue(here.bridge.store, here.bridge.config.keyPrefix);
   admin = await here.admin();
-  png = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
-    .png()
-    .toBuffer();
+  png = await redPng();
 });
 afterAll(() => here.close());
 
