@@ -1,6 +1,6 @@
 import cors from 'cors';
 import express, { type Express, type RequestHandler } from 'express';
-import { contractText } from '../contract/document.ts';
+import { deployedContract } from '../contract/document.ts';
 import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
 import type { TargetCheck } from '../lib/hosts.ts';
@@ -30,14 +30,14 @@ export interface AppOptions extends OperationOptions, PipelineOptions, HealthOpt
 
 /** The public port: the contract, then pictures, health and documentation. */
 export function createApp(options: AppOptions): Express {
-  const { corsOrigins, corsHeaders, organizationHeader } = options;
+  const { corsOrigins, corsHeaders, organizationHeader, publicBaseUrl } = options;
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
   app.set('query parser', false);
   app.set('case sensitive routing', true);
   app.set('trust proxy', options.trustProxy);
-  app.locals['publicBaseUrl'] = options.publicBaseUrl;
+  app.locals['publicBaseUrl'] = publicBaseUrl;
 
   app.use(trackCalls(options.onSettled));
   if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, [organizationHeader, ...corsHeaders]));
@@ -48,11 +48,12 @@ export function createApp(options: AppOptions): Express {
     if (targetFault === undefined) next();
     else refuseTarget(response, targetFault);
   });
+  const contract = deployedContract(organizationHeader, publicBaseUrl);
   const pages = {
     '/livez': livez,
     '/readyz': readyz(options),
-    '/openapi.yaml': staticText('application/yaml; charset=utf-8', contractText),
-    '/docs/': documentation(() => options.deprecation.current.policy, options.publicBaseUrl),
+    '/openapi.yaml': staticText('application/yaml; charset=utf-8', contract.text),
+    '/docs/': documentation(contract.document, () => options.deprecation.current.policy, publicBaseUrl),
     '/media/:file': serveMedia(options.media) as RequestHandler,
   };
   for (const [path, page] of Object.entries(pages)) app.route(path).get(page).all(refuseOtherMethods);

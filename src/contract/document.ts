@@ -76,11 +76,14 @@ export interface ContractDocument {
     'x-problems': Record<ProblemCode, { status: number; title: string; when: string; remedy: string }>;
     headers: Record<string, Header>;
     responses: Record<string, Response>;
-    securitySchemes: Record<string, { type: string; in: string; name: string; description: string }>;
+    securitySchemes: Record<
+      'apiKey' | 'organization',
+      { type: string; in: string; name: string; description: string }
+    >;
   };
 }
 
-/** openapi.yaml as it is served. It lies at the top level of the project, and of dist/. */
+/** The text of openapi.yaml, which lies at the top level of the project, and of dist/. */
 export const contractText: string = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8');
 
 let parsed: ContractDocument | undefined;
@@ -89,6 +92,20 @@ let parsed: ContractDocument | undefined;
 export function contractDocument(): ContractDocument {
   parsed ??= parse(contractText) as ContractDocument;
   return parsed;
+}
+
+/** The contract as one deployment serves it: with the name of its organization header and, if known, its address. */
+export function deployedContract(organizationHeader: string, baseUrl = '/') {
+  const document = contractDocument();
+  const { apiKey, organization } = document.components.securitySchemes;
+  const securitySchemes = { apiKey, organization: { ...organization, name: organizationHeader } };
+  return {
+    document: { ...document, components: { ...document.components, securitySchemes } },
+    // Replaced in the text, so that it keeps its comments and its order. JSON strings are YAML strings.
+    text: contractText
+      .replace(`name: ${organization.name}`, () => `name: ${JSON.stringify(organizationHeader)}`)
+      .replace('- url: /\n', () => `- url: ${JSON.stringify(baseUrl)}\n`),
+  };
 }
 
 /** Resolves a local reference (`#/components/…`); anything else is returned unchanged. */

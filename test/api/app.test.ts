@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import type { ContractDocument } from '../../src/contract/document.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 
@@ -164,11 +166,18 @@ test('a rate limit, where configured, answers 429 with Retry-After and the RateL
   }
 });
 
-test('the organization header may have another name', async () => {
+test('the organization header may have another name, which the documentation names', async () => {
   const branded = await startBridge({ organizationHeader: 'x-acme-organization-id' });
   try {
     const player = await (await branded.newOrganization({}, 'örg')).player('u1');
     expect((await player.request('PUT', '/api/profile/', { json: {} })).status).toBe(200);
+    const { text: docs } = await player.request('GET', '/docs/');
+    const { text: contract } = await player.request('GET', '/openapi.yaml');
+    expect(docs).toContain('-H &quot;x-acme-organization-id: $ORGANIZATION_ID&quot; |');
+    expect(docs).toContain('<code>x-acme-organization-id</code>');
+    expect(docs + contract).not.toContain('x-platform-organization-id');
+    const { components } = parse(contract) as ContractDocument;
+    expect(components.securitySchemes.organization.name).toBe('x-acme-organization-id');
   } finally {
     await branded.close();
   }

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { contractDocument } from '../../contract/document.ts';
+import type { ContractDocument } from '../../contract/document.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { docsContentSecurityPolicy, renderDocs } from './page.ts';
 import { staticText } from './static-text.ts';
@@ -8,13 +8,17 @@ import { staticText } from './static-text.ts';
 const staleAfter = 60_000;
 
 /** `/docs/`, with the policy in force. It is rendered again if that has changed, or after a minute. */
-export function documentation(policyInForce: () => DeprecationPolicy, baseUrl?: string): RequestHandler {
+export function documentation(
+  document: ContractDocument,
+  policyInForce: () => DeprecationPolicy,
+  baseUrl?: string,
+): RequestHandler {
   let rendered: { policy: DeprecationPolicy; at: number; serve: RequestHandler } | undefined;
   return (request, response, next) => {
     const policy = policyInForce();
     const now = Date.now();
     if (rendered?.policy !== policy || now - rendered.at > staleAfter) {
-      const text = renderDocs(contractDocument(), policy, baseUrl);
+      const text = renderDocs(document, policy, baseUrl);
       const serve = staticText('text/html; charset=utf-8', text, docsContentSecurityPolicy);
       rendered = { policy, at: now, serve };
     }

@@ -1,5 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { resolveReference, type ContractDocument, type PlacedOperation } from '../../contract/document.ts';
+import {
+  contractDocument,
+  resolveReference,
+  type ContractDocument,
+  type PlacedOperation,
+} from '../../contract/document.ts';
 import { html, type Content, type Html } from '../../lib/html.ts';
 import { codeBlock, methodLabel, phrase, table } from './html.ts';
 
@@ -11,12 +16,15 @@ const snippets = [
   { label: 'fetch, in browsers and elsewhere: in place of fetch', file: 'fetch-and-log.mjs' },
   { label: 'Node: log-deprecated.mjs, for all calls of a program', file: 'log-deprecated.mjs' },
   { label: 'Python: log_deprecated.py, for all calls by urllib', file: 'log_deprecated.py' },
-].map(({ label, file }) =>
-  codeBlock(label, readFileSync(new URL(`snippets/${file}`, import.meta.url), 'utf8').trimEnd()),
-);
+].map(({ label, file }) => ({
+  label,
+  text: readFileSync(new URL(`snippets/${file}`, import.meta.url), 'utf8').trimEnd(),
+}));
 
 /** For teams that still use this API: what the headers mean, how to log them, and what to use instead. */
 export function movingSection(document: ContractDocument, operations: readonly PlacedOperation[]): Html {
+  const organizationHeader = ({ components }: ContractDocument) =>
+    components.securitySchemes.organization.name;
   const deprecated = operations.filter(({ operation }) => operation.deprecated === true);
   return html`<section id="moving">
     <h2>Moving away</h2>
@@ -28,7 +36,9 @@ export function movingSection(document: ContractDocument, operations: readonly P
       The code below logs one warning per path. It does not change the calls, and it logs no API key. Pages of
       other origins can read the headers if the operator allows their origin.
     </p>
-    ${snippets}
+    ${snippets.map(({ label, text }) =>
+      codeBlock(label, text.replaceAll(organizationHeader(contractDocument()), organizationHeader(document))),
+    )}
     <h3>What replaces each operation</h3>
     <p>
       The successor holds the same data as Redis keys. ${code('{org}')} stands for

@@ -90,7 +90,7 @@ function curl(document: ContractDocument, placed: PlacedOperation, type?: string
   const address = path.replace(/\{(\w+)\}/, (_, name: string) => `$${name.toUpperCase()}`);
   const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"$BASE_URL${address}"`];
   if (operation.security?.length !== 0) {
-    lines.push(`-H "${apiKey?.name}: $API_KEY"`, `-H "${organization?.name}: $ORGANIZATION_ID"`);
+    lines.push(`-H "${apiKey.name}: $API_KEY"`, `-H "${organization.name}: $ORGANIZATION_ID"`);
   }
   if (type === 'multipart/form-data') lines.push('-F "profilePicture=@picture.png"');
   else if (type !== undefined) {

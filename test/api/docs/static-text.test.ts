@@ -3,6 +3,7 @@ import { get as sendGet, type IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 
 const publicBaseUrl = 'https://api.example/legacy';
@@ -55,5 +56,10 @@ describe('with the address that clients use configured, links to the service are
 
   test('in the documentation', async () => {
     expect(String((await get('/docs/')).bytes)).toContain(`href="${publicBaseUrl}/openapi.yaml"`);
+  });
+
+  test('in openapi.yaml, whose server it is', async () => {
+    const { servers } = parse(String((await get('/openapi.yaml')).bytes)) as { servers: unknown };
+    expect(servers).toEqual([{ url: publicBaseUrl, description: 'This deployment' }]);
   });
 });
