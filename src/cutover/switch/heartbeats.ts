@@ -101,5 +101,5 @@ function whyNotServing(reply: Exclude<HeartbeatReply, { kind: 'ok' }>): string {
 
 /** Why a process that does not know the legacy service must not serve in a mode. */
 export function needsLegacy(mode: string): string {
-  return `the mode of the cut-over is ${mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, or switch to native first (profile-bridge admin cutover set native)`;
+  return `the mode of the cut-over is ${mode}, which needs the legacy service: set LEGACY_BASE_URL to its address, until the cut-over has reached native (src/cutover/README.md)`;
 }

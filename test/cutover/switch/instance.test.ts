@@ -70,7 +70,9 @@ describe('the first mode', () => {
 describe('a bridge without LEGACY_BASE_URL', () => {
   test('refuses to start in a mode that needs the legacy service, and says what to do', async () => {
     await join();
-    await expect(startBridge({ keyPrefix: prefix })).rejects.toThrow(/is shadow.*set LEGACY_BASE_URL/);
+    await expect(startBridge({ keyPrefix: prefix })).rejects.toThrow(
+      /is shadow.*set LEGACY_BASE_URL to its address, until the cut-over has reached native/,
+    );
   });
 
   test('starts in native mode and ends its registration when it stops', async () => {
