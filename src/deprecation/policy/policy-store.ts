@@ -3,7 +3,13 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { deprecationHeaders } from './headers.ts';
 import { policyKey } from '../ledger/keys.ts';
 import { clearLayer, type Edit } from './policy-edits.ts';
-import { layerPolicy, servesAllUntil, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
+import {
+  checkPolicy,
+  layerPolicy,
+  servesAllUntil,
+  type DeprecationPolicy,
+  type PolicyLayer,
+} from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
@@ -64,6 +70,12 @@ export async function watchPolicy(
         }
         known = text;
         watch.current = inForce(layerPolicy(...defaults, stored.layer), baseUrl);
+        // Each layer was checked when it was set, but one below may have changed since.
+        for (const reason of checkPolicy(watch.current.policy, Date.now())) {
+          log.warn('the deprecation policy contradicts itself: see profile-bridge admin deprecation show', {
+            reason,
+          });
+        }
       }
       hasTrouble = false;
     } catch (error) {

@@ -85,6 +85,11 @@ describe('the status of the deprecation', () => {
     ],
     ['a sunset that has passed', { sunsetAt: now - dayMs }, ['Sunset on 30 Mar 2027']],
     [
+      'a sunset before the deprecation',
+      { deprecatedAt: at('2027-06-01'), sunsetAt: at('2027-05-01'), afterSunset: 'gone' },
+      ['Warning: the sunset (2027-05-01T00:00:00Z) is before the deprecation (2027-06-01T00:00:00Z)'],
+    ],
+    [
       'exemptions that still hold',
       {
         exemptions: [

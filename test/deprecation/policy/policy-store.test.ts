@@ -63,6 +63,26 @@ describe('the policy in Redis', () => {
     expect(await redis.exists(policyKey(prefix))).toBe(0);
   });
 
+  test('is warned about once if it contradicts the defaults, and again when it changes', async () => {
+    const prefix = freshPrefix();
+    const warnings: unknown[] = [];
+    const noting = { warn: (...warning: unknown[]) => warnings.push(warning) } as never;
+    await set(redis, prefix, { sunsetAt: JUNE });
+    const later = [{ deprecatedAt: Date.parse('2027-07-01'), sunsetAt: Date.parse('2028-01-01') }];
+    const watch = await watchPolicy(redis, prefix, { defaults: later, log: noting });
+    await watch.refresh();
+    const reason = 'the sunset (2027-06-01T00:00:00Z) is before the deprecation (2027-07-01T00:00:00Z)';
+    const warning = [expect.stringContaining('admin deprecation show'), { reason }];
+    expect(warnings).toEqual([warning]);
+    await set(redis, prefix, { afterSunset: 'gone' });
+    await watch.refresh();
+    expect(warnings).toEqual([warning, warning]);
+    await changePolicy(redis, prefix, clearLayer, { defaults, now: NOW });
+    await watch.refresh();
+    expect(warnings).toHaveLength(2);
+    await watch.close();
+  });
+
   test('falls back to the defaults once cleared', async () => {
     const prefix = freshPrefix();
     await set(redis, prefix, { sunsetAt: JUNE });

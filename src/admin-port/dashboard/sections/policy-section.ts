@@ -1,4 +1,5 @@
 import {
+  checkPolicy,
   daysToSunset,
   phaseAt,
   stateAt,
@@ -30,6 +31,7 @@ export function policySection(policy: DeprecationPolicy, now: number): Html {
         <p class="phase ${phase}">${phaseNames[phase]}</p>
         <p class="headline">${headline}</p>
         <p class="sentence">${sentence}</p>
+        ${checkPolicy(policy, now).map((reason) => html`<p><strong>Warning:</strong> ${reason}</p>`)}
         ${linksOf(policy)}
       </div>
       ${milestones.length > 1 && timeline(milestones, now)} ${exemptionsOf(policy, now)}`,

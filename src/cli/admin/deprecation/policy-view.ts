@@ -1,4 +1,5 @@
 import {
+  checkPolicy,
   daysToSunset,
   describeExempt,
   phaseAt,
@@ -38,6 +39,7 @@ export function viewPolicy(policy: DeprecationPolicy, now: number) {
     })),
     exemptOrganizations: exemptions.filter((exemption) => 'organizationId' in exemption),
     exemptKeys: exemptions.filter((exemption) => 'keyId' in exemption),
+    warnings: checkPolicy(policy, now),
   };
 }
 
@@ -58,6 +60,7 @@ export function policyLines(policy: DeprecationPolicy, now: number): string[] {
       const end = `until ${formatInstant(e.until)}${now < e.until ? '' : ' (over)'}`;
       return ['exempt', `${describeExempt(e)} ${end}`] as const;
     }),
+    ...checkPolicy(policy, now).map((reason) => ['warning', reason] as const),
   ]).split('\n');
   const dates = timeline(policy, now);
   return dates.length === 0 ? settings : [...settings, '', ...dates];

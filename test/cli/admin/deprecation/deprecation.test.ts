@@ -60,6 +60,16 @@ describe('deprecation show', () => {
       documentationUrl: '/docs/#deprecation',
     });
   });
+
+  test('warns if what the operator has set contradicts the environment', async () => {
+    await admin('deprecation set --sunset 2027-03-01T00:00:00Z --after-sunset gone');
+    expect(await show()).toMatchObject({ warnings: [] });
+    env['DEPRECATED_AT'] = '2027-06-01T00:00:00Z';
+    env['SUNSET_AT'] = '2028-01-01T00:00:00Z';
+    const warning = 'the sunset (2027-03-01T00:00:00Z) is before the deprecation (2027-06-01T00:00:00Z)';
+    expect(await show()).toMatchObject({ warnings: [warning] });
+    expect((await admin('deprecation show')).out).toContain(`warning        ${warning}\n`);
+  });
 });
 
 describe('deprecation set', () => {
