@@ -49,6 +49,22 @@ describe('ban and replace', () => {
     expect([again?.status, again?.body]).toMatchObject([422, { code: 'username-denied' }]);
   });
 
+  test('renames the user of a name that is denied already, as after a migration, so that 4.5.3 holds', async () => {
+    const { organization, players, admin } = await scene({ u1: 'bad', u2: 'taken' });
+    await bridge.store.hset(`${organization.base}d0`, 'bad', '', 'unused', '');
+    const ban = (json: object) => admin.request('POST', deny, { json });
+    const overwrite = () => admin.request('PUT', denylist, { json: ['bad'] });
+    expect((await overwrite()).status).toBe(409);
+    const failures = [{ username: 'bad', replacement: 'taken', reason: 'replacement-in-use' }];
+    const refused = await ban({ bad: 'taken', unused: 'taken' });
+    expect(refused.body).toEqual({ usernamesNotAdded: ['bad'], failures });
+    expect(await nameOf(players['u1'])).toBe('bad');
+    expect((await ban({ bad: 'good' })).status).toBe(204);
+    expect(await nameOf(players['u1'])).toBe('good');
+    expect(await denied(organization)).toEqual(['bad', 'unused']);
+    expect((await overwrite()).status).toBe(204);
+  });
+
   test('neither banned nor replacement names need to follow the settings', async () => {
     const { organization, players, admin } = await scene({ u1: 'abc' }, { maxLength: 3 });
     await admin.request('POST', deny, { json: { abc: 'much longer!', 'also too long': 'x' } });

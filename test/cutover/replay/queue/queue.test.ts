@@ -136,6 +136,15 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
     ]);
   });
 
+  test('nothing, if a denied name is banned that is in use: the legacy service may skip it', async () => {
+    await put('ada', { username: 'bad' });
+    await store.hset(`${base}d0`, 'bad', '');
+    const outcome = await banUsernames(await byAdmin(), new Map([['bad', 'good']]));
+    expect(outcome).toEqual({ kind: 'banned', failures: [] });
+    expect(await store.hget(`${base}p:ada`, 'u')).toBe('bad');
+    expect(await waiting()).toHaveLength(1);
+  });
+
   test('a long ban: each part that was applied', async () => {
     const names = Array.from({ length: 150 }, (_, at) => `n${at}`);
     await banUsernames(await byAdmin(), new Map(names.map((name) => [name, 'x'])));
