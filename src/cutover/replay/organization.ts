@@ -42,7 +42,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     if (prepared === 'nothing') return await complete(entry);
     if (prepared === 'picture-gone') return await setAside(entry, 0, 'its picture file is gone');
     // It may have been removed meanwhile, as by `cutover set native --force`.
-    const marked = await queue.mark(organizationId, id, sender, entry.otherSender);
+    const marked = await queue.mark(organizationId, id, sender, entry.otherSender, entry.answer);
     if (marked === undefined) return waiting.remove(entry);
     if (marked !== sender) {
       entry.otherSender = marked;

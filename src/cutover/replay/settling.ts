@@ -79,6 +79,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
     const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
     const status = outcome.kind === 'answered' ? outcome.status : 0;
+    entry.answer = status === 0 ? 'no response' : `${status}${remark === undefined ? '' : ` (${remark})`}`;
     if (next.kind === 'pause') {
       const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
       return throttle.pause(next.reason + which);

@@ -15,6 +15,8 @@ export interface Entry extends WaitingChange {
   notBefore: number;
   sent: number;
   failingSince: number | undefined;
+  /** How the legacy service has answered last; '' before. */
+  answer: string;
   /** Whether the legacy service was healthy the last time, after the change had failed for long. */
   isSuspect: boolean;
   /** The API keys that the legacy service has refused since it was last postponed, by their public ids, and how. */
@@ -63,6 +65,7 @@ export function createWaiting(options: WaitingOptions, organizationId: string) {
       notBefore: otherSender === undefined ? 0 : now() + 2 * options.legacy.timeoutMs,
       sent: 0,
       failingSince: undefined,
+      answer: '',
       isSuspect: false,
       refusals: new Map(),
     };

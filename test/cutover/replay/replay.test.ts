@@ -339,6 +339,18 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
   await until(async () => (await state()).pausedBecause === undefined);
 });
 
+test('status says since when a change is sent again, and what the legacy service answered', async () => {
+  here.legacy.behaviour.failWith = 503;
+  await put(ada, { username: 'Patient' });
+  await until(async () => (await state()).organizations[0]?.retried !== undefined);
+  const { out } = await tool('cutover status');
+  expect(out).toContain(`\n  ${here.organization.id}: the first change is sent again since 20`);
+  expect(out).toMatch(/Z; last answer: 503( \(\w+\))?\n/);
+  here.legacy.behaviour.failWith = undefined;
+  await untilReplayed();
+  expect(nameThere(ada)).toBe('Patient');
+});
+
 test('the mode does not go back while a change waits for the legacy service', async () => {
   let open = (): void => {};
   here.legacy.behaviour.gate = new Promise<void>((resolve) => (open = resolve));

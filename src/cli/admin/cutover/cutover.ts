@@ -107,6 +107,9 @@ function replayJson({ state, replay }: Evidence) {
     }),
     setAside,
     ...(pausedBecause !== undefined && { pausedBecause }),
-    organizations: organizations.map(({ oldestAt: _oldestAt, ...counts }) => counts),
+    organizations: organizations.map(({ oldestAt: _oldestAt, retried, ...counts }) => ({
+      ...counts,
+      ...(retried && { retried: { ...retried, since: formatInstant(retried.since) } }),
+    })),
   };
 }

@@ -102,12 +102,18 @@ function refusedKeyLines({ organizations, comparisons }: Evidence): string[] {
 
 /** What waits to be replayed, and what was refused. */
 export function replayLines({ state, replay }: Evidence): string[] {
-  const { entries, oldestAt, setAside, pausedBecause } = replay;
+  const { entries, oldestAt, setAside, pausedBecause, organizations } = replay;
   const lag =
     oldestAt === undefined ? '' : `, the oldest for ${((state.now - oldestAt) / 1000).toFixed(1)} s`;
+  const retries = organizations.flatMap(({ organizationId, retried }) =>
+    retried === undefined
+      ? []
+      : `  ${organizationId}: the first change is sent again since ${formatInstant(retried.since)}; last answer: ${retried.answer}`,
+  );
   return [
     `Replay to the legacy service: ${formatNumber(entries)} waiting${lag}; set aside: ${formatNumber(setAside)}`,
     ...(pausedBecause === undefined ? [] : [`The replay is paused: ${pausedBecause}`]),
+    ...shortened(retries, retries.length),
   ];
 }
 

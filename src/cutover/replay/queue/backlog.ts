@@ -1,6 +1,12 @@
 import type { RedisClient } from '../../../redis/connection/client.ts';
 import { gathererOf } from '../../../redis/connection/script-loader.ts';
-import { organizationBase, replayAsideKey, replayKey, replayPauseKey } from '../../../redis/keys.ts';
+import {
+  organizationBase,
+  replayAsideKey,
+  replayKey,
+  replayPauseKey,
+  replaySendersKey,
+} from '../../../redis/keys.ts';
 import { organizationsInBatches } from '../../../redis/organizations.ts';
 import { timeOf } from './changes.ts';
 
@@ -32,5 +38,14 @@ async function backlogOf(store: RedisClient, prefix: string, organizationId: str
     store.hlen(replayAsideKey(base)),
   ]);
   const [oldest] = entries === 0 ? [] : await store.xrange(replayKey(base), '-', '+', 'COUNT', 1);
-  return { organizationId, entries, setAside, oldestAt: oldest && timeOf(oldest[0]) };
+  const retried = oldest && (await store.hget(replaySendersKey(base), `${oldest[0]} retried`));
+  const [, since, answer = ''] = /^(\d+) (.*)/.exec(retried ?? '') ?? [];
+  return {
+    organizationId,
+    entries,
+    setAside,
+    oldestAt: oldest && timeOf(oldest[0]),
+    /** Since when (ms) the oldest entry is sent again, and the last answer to it. */
+    ...(since !== undefined && { retried: { since: Number(since), answer } }),
+  };
 }

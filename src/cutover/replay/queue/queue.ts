@@ -21,7 +21,9 @@ import {
 } from './changes.ts';
 import { createReplayList } from './list.ts';
 
-const markEntry = script<[id: string, sender: string, known: string], string>('cutover/replay/mark');
+const markEntry = script<[id: string, sender: string, known: string, answer: string], string>(
+  'cutover/replay/mark',
+);
 const completeEntry = script<[id: string, acceptedKey: string, file: string, url: string], null>(
   'cutover/replay/complete',
 );
@@ -81,16 +83,17 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       }
     },
     /**
-     * Records who is about to send an entry, unless another sender than the `known` one has begun to. Returns who is to
-     * send it; undefined if it is no longer in the queue.
+     * Records who is about to send an entry, unless another sender than the `known` one has begun to; if it is sent
+     * again, also the `answer` that is the reason. Returns who is to send it; undefined if it is no longer in the queue.
      */
     mark: async (
       organizationId: string,
       id: string,
       sender: string,
       known = '',
+      answer = '',
     ): Promise<string | undefined> =>
-      (await markEntry(store, baseOf(organizationId), id, sender, known)) || undefined,
+      (await markEntry(store, baseOf(organizationId), id, sender, known, answer)) || undefined,
     /**
      * Removes an entry that the legacy service has, and releases what was kept for it. `acceptedKey`: the public id of
      * the API key, if anything had to be sent; `uploaded`: the file that was sent.

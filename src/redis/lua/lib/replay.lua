@@ -23,7 +23,7 @@ end
 -- Removes an entry, and releases what was kept for it: its list, and its file if the profile has another one by now.
 local function remove_entry(id, fields)
   redis.call('XDEL', replay_key(), id)
-  redis.call('HDEL', replay_senders_key(), id)
+  redis.call('HDEL', replay_senders_key(), id, id .. ' retried')
   local change = cjson.decode(fields.change)
   if change.list then redis.call('UNLINK', replay_list_key(change.list)) end
   local file = change.picture and change.picture[1] == 'file' and change.picture[2]

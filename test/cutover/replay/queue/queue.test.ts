@@ -14,6 +14,7 @@ import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/r
 import {
   organizationBase,
   replayNewsKey,
+  replaySendersKey,
   settingsKey,
   unreferencedPicturesKey,
 } from '../../../../src/redis/keys.ts';
@@ -281,6 +282,23 @@ describe('the queue', () => {
     expect(await queue.mark(organizationId, id, 'two')).toBeUndefined();
     expect(await queue.read(organizationId, 1)).toEqual([]);
     expect(await store.exists(`${base}cutover:replay-senders`)).toBe(0);
+  });
+
+  test('remembers since when the oldest entry is sent again, and the last answer to it', async () => {
+    await put('ada', { username: 'Ada' });
+    const [entry] = await queue.read(organizationId, 1);
+    const id = entry?.id ?? '';
+    const retried = async () => (await queue.state()).organizations[0]?.retried;
+    await queue.mark(organizationId, id, 'one');
+    expect(await retried()).toBeUndefined();
+    await queue.mark(organizationId, id, 'one', '', '503 (down)');
+    const first = await retried();
+    expect(first).toEqual({ since: expect.any(Number), answer: '503 (down)' });
+    await queue.mark(organizationId, id, 'one', '', 'no response');
+    await queue.mark(organizationId, id, 'two', 'one');
+    expect(await retried()).toEqual({ ...first, answer: 'no response' });
+    await queue.complete(organizationId, id);
+    expect(await store.exists(replaySendersKey(base))).toBe(0);
   });
 
   test('lets a second sender take an entry only if it names the first', async () => {
