@@ -92,8 +92,6 @@ describe('renames that depend on each other', () => {
     expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ pendingRenames: 300 });
     expect((await tool.text('status', '--run', 'r')).out).toContain('300 renames pending: ');
 
-    // A change of anything but the name does not keep a name that somebody waits for.
-    await store.hset(`${tool.prefix}{acme}:p:u5`, 'b', '1');
     expect(await completeRenames(contextFor(tool.prefix), ['acme'])).toEqual({ completed: 300, pending: 0 });
     expect(await namesOf(tool.prefix, count)).toEqual(renames.map(({ to }) => to));
     expect(await countPendingRenames(stopped, 'r')).toBe(0);
@@ -166,28 +164,55 @@ describe('renames that depend on each other', () => {
     expect(await faultsIn(store, tool.prefix)).toEqual([]);
   });
 
-  test('leave out users who have chosen another name through the bridge meanwhile', async () => {
+  test.each([
+    ['chosen another name', { username: 'chosen' }, ['name-1', 'chosen', 'name-0']],
+    ['chosen their name again', { username: 'name-1' }, ['name-0', 'name-1', 'name-2']],
+    ['changed anything else', { avatarObjectDefinitionId: null }, ['name-0', 'name-1', 'name-2']],
+  ])('leave out users who have %s through the bridge meanwhile', async (_, json, names) => {
     const bridge = await startBridge({ keyPrefix: freshPrefix() });
     try {
       const tool = createTool(bridge.config.redisUrl, bridge.config.keyPrefix);
       const organization = await bridge.newOrganization({}, 'acme');
-      await tool.json('apply', '--source', writeSource({ profiles: users(3, (at) => at) }));
-      const player = await organization.player('u1');
-      await player.request('PUT', '/api/profile/', { json: { username: 'chosen' } });
-      const rename = (at: number, to: number) => ({
-        organizationId: 'acme',
-        userId: `u${at}`,
-        from: `name-${at}`,
-        to: `name-${to}`,
-      });
-      await claimFor(tool.prefix);
+      const source = writeSource({ profiles: users(3, (at) => at) });
+      await tool.json('apply', '--source', source, '--run', 'r');
       // A cycle that is none any more.
-      await makeRenames(contextFor(tool.prefix), [rename(0, 1), rename(1, 2), rename(2, 0)]);
-      expect(await namesOf(tool.prefix, 3)).toEqual(['name-1', 'chosen', 'name-0']);
+      const pending = { u0: ['name-0', 'name-1'], u1: ['name-1', 'name-2'], u2: ['name-2', 'name-0'] };
+      for (const [user, recorded] of Object.entries(pending))
+        await store.hset(`${tool.prefix}{acme}:renames`, user, JSON.stringify(recorded));
+      const player = await organization.player('u1');
+      await player.request('PUT', '/api/profile/', { json });
+      await claimFor(tool.prefix);
+      const context = contextFor(tool.prefix);
+      await completeRenames(context, ['acme']);
+      expect(await namesOf(tool.prefix, 3)).toEqual(names);
+      expect(await countPendingRenames(context, 'r')).toBe(0);
       expect(await faultsIn(store, tool.prefix)).toEqual([]);
+      // The source may have taken the renames back.
+      const call = ['--source', source, '--run', 'r'];
+      expect(await tool.json('apply', ...call)).toMatchObject({ exitCode: 0 });
+      expect(await tool.json('verify', ...call)).toMatchObject({ exitCode: 0 });
     } finally {
       await bridge.close();
     }
+  });
+
+  test('leave out users who were adopted from the legacy service since the snapshot', async () => {
+    const tool = createTool();
+    await tool.json('apply', '--source', writeSource({ profiles: users(3, (at) => at) }), '--run', 'r');
+    const adopt = async (user: string, at: number) =>
+      await store.hset(`${tool.prefix}{acme}:p:${user}`, 'as', '1', 'at', at);
+    await adopt('u0', 999);
+    await adopt('u2', 1000);
+    const rename = (at: number) => ({
+      organizationId: 'acme',
+      userId: `u${at}`,
+      from: `name-${at}`,
+      to: `other-${at}`,
+    });
+    await claimFor(tool.prefix);
+    await makeRenames({ ...contextFor(tool.prefix), snapshotAt: 1000 }, [0, 1, 2].map(rename));
+    expect(await namesOf(tool.prefix, 3)).toEqual(['other-0', 'other-1', 'name-2']);
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
   });
 
   test('give every user the name in the source, for any permutation', async () => {

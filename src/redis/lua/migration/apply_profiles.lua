@@ -42,10 +42,6 @@ if redis.call('EXISTS', denylist_key(index)) == 1 then
   end
 end
 
-local function is_adopted_since(have)
-  return have.at ~= nil and (tonumber(have.at) or 0) >= snapshot_at
-end
-
 local function was_ours(have) return have.b ~= nil and not is_ours(have.b) end
 
 -- A picture that was copied here stays while the source shows the URL it came from; so does a reference that was set
@@ -137,7 +133,7 @@ local function update(row, position, profile, old)
   if is_same(have, #old / 2, fields) and (normalized_name == '' or holder_of(index, normalized_name) == user) then
     return 'unchanged'
   end
-  if is_ours(have.b) or is_adopted_since(have) then return 'kept' end
+  if is_kept(have.b, have.at) then return 'kept' end
   local is_newer = not have.b and (tonumber(have.t) or -1) > (tonumber(row[#row]) or -1)
   if is_newer and ARGV[6] == '' then return 'newer' end
   if have.u and have.u ~= row[3] and have.u ~= pick(fields, 'u') then

@@ -1,8 +1,8 @@
 #!lua
 -- @include source
 -- Records renames that depend on each other; or makes them, in the order given, and takes each off the record of pending
--- renames. A recorded rename is made even if the bridge has changed the profile since, unless it has changed its
--- username. One that is no longer on record was made by another run: it is not made again.
+-- renames, also where it is not made: a profile that was written here since stays as it is, with the name it has. One
+-- that is no longer on record was made by another run: it is not made again.
 --
 -- {'frozen'}  nothing was done: read the settings again and retry
 -- {'done'}    those renames that can be made are
@@ -18,8 +18,10 @@ if kind == 'record' then
   return { 'done' }
 end
 
-local function has_name(user, name, normalized_name)
-  return redis.call('HGET', profile_key(user), 'u') == name and holder_of(index, normalized_name) == user
+-- Whether a profile is there, still has a name ('' for none), and is the source's to change.
+local function may_leave(user, name)
+  local have = redis.call('HMGET', profile_key(user), 'u', 't', 'b', 'at')
+  return have[2] and (have[1] or '') == name and not is_kept(have[3], have[4])
 end
 
 local function is_recorded(user, from, to)
@@ -35,14 +37,14 @@ for position, row in ipairs(rows) do
   if row[4] ~= '' and is_staged(row[5]) then return { 'frozen' } end
   local before = rows[position == 1 and #rows or position - 1]
   is_cycle = is_cycle and row[5] ~= '' and row[5] == before[3]
-    and is_recorded(row[1], row[2], row[4]) and has_name(row[1], row[2], row[3])
+    and is_recorded(row[1], row[2], row[4]) and may_leave(row[1], row[2]) and holder_of(index, row[3]) == row[1]
 end
 if is_cycle then release(index, rows[#rows][3]) end
 
--- Not if the user is gone or has another name by now, or somebody else has the new one.
+-- Not if somebody else has the new name.
 local function rename(user, from, normalized_from, to, normalized_to)
   local profile = profile_key(user)
-  if redis.call('EXISTS', profile) == 0 or (redis.call('HGET', profile, 'u') or '') ~= from then return end
+  if not may_leave(user, from) then return end
   if to ~= '' and holder_of(index, normalized_to) ~= user and not claim(index, normalized_to, user) then return end
   if from ~= '' and normalized_from ~= normalized_to and holder_of(index, normalized_from) == user then
     release(index, normalized_from)
