@@ -149,7 +149,8 @@ async function walk(
     if (state === 'hash') return await openCheck({ store, base, counts, report }, prefix, id);
     if (state === 'loading') loading.push(id);
     else if (state === 'none') {
-      await report('settings-missing', `there are no settings: ${restoreSettings}`);
+      const orGivenUp = `or, if a load of it was given up, take it off the set "${organizationsKey(prefix)}"`;
+      await report('settings-missing', `there are no settings: ${restoreSettings}; ${orGivenUp}`);
     } else {
       await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restoreSettings}`);
     }

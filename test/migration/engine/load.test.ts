@@ -204,20 +204,29 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
   });
 
-  testProxied('is not listed any more once a load that was killed at its end is forgotten', async () => {
-    const tool = createTool();
-    const source = writeSource({ profiles: profiles(10) });
-    // Its settings are written by the last call of a load.
-    const proxied = await startProxied(tool, (_, words) => (words.includes('exact') ? 'kill' : 'forward'));
-    const cutOff = await proxied.tool.json('apply', '--source', source, '--run', 'r');
-    expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
-    await proxied.close();
-    await store.del(`${tool.prefix}migration:lock:r`);
-    expect(await listOrganizations(store, tool.prefix)).toHaveLength(1);
-    expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
-    expect(await listOrganizations(store, tool.prefix)).toEqual([]);
-    expect(await faultsIn(store, tool.prefix)).toEqual([]);
-  });
+  testProxied(
+    'stays registered when a load that was killed at its end is forgotten, and is not shown',
+    async () => {
+      const tool = createTool();
+      const call = ['--source', writeSource({ profiles: profiles(10) }), '--run', 'r'];
+      // Its settings are written by the last call of a load.
+      const proxied = await startProxied(tool, (_, words) => (words.includes('exact') ? 'kill' : 'forward'));
+      const cutOff = await proxied.tool.json('apply', ...call);
+      expect(cutOff).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis was lost') });
+      await proxied.close();
+      await store.del(`${tool.prefix}migration:lock:r`);
+      expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
+      // A process that was paused must not take an organization that is in use off this list.
+      expect(await listOrganizations(store, tool.prefix)).toHaveLength(1);
+      expect(await runTool(tool.env, 'org list')).toMatchObject({
+        out: expect.stringContaining('No organization'),
+      });
+      const faults = await faultsIn(store, tool.prefix);
+      expect(faults.map(({ kind }) => kind)).toEqual(['settings-missing']);
+      expect(await tool.json('apply', ...call)).toMatchObject({ exitCode: 0 });
+      expect(await faultsIn(store, tool.prefix)).toEqual([]);
+    },
+  );
 
   test('is reported with its usernames as given, also where they are compared without case', async () => {
     const tool = createTool();

@@ -1,4 +1,4 @@
-import { cutoverKey, loadingKey, organizationsKey } from '../../../redis/keys.ts';
+import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { readRun, unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
@@ -79,8 +79,8 @@ export async function rollBack(context: LockedContext): Promise<void> {
     await remove(organization, keys);
   }
   for (const organization of taken) {
-    // Before others may create it: an attempt that was killed at its end has registered it.
-    await store.srem(organizationsKey(prefix), organization.id);
+    // An attempt that was killed at its end has registered it. It stays so: what removed it from that list could come
+    // late, when another process has put it into service.
     await remove(organization, [loadingKey(organization.base)]);
     organization.isLoading = false;
     await store.srem(unfinishedLoadsKey(prefix, lock.run), organization.id);
