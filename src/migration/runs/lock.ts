@@ -60,15 +60,17 @@ export async function whileLocked<Result>(
     await changeRun(store, runKey(prefix, run), claim, action, state);
   };
   try {
+    await change('claim');
     // From now on status shows the run, although the first reading may take long.
     await store.sadd(runsKey(prefix), run);
-    await change('claim');
     const lock = {
       run,
       save: async (state: RoundState) => await change('save', JSON.stringify(state)),
       forget: async () => {
         await change('forget');
         await store.srem(runsKey(prefix), run);
+        // Another process may have begun it again before that.
+        if ((await store.exists(runKey(prefix, run))) === 1) await store.sadd(runsKey(prefix), run);
       },
       check: async () => await change('check'),
     };

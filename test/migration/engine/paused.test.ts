@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { readRun } from '../../../src/migration/runs/runs.ts';
+import { readRun, runNames } from '../../../src/migration/runs/runs.ts';
 import { describeProxied, startProxied } from '../proxied.ts';
 import { createTool, ended, writeSource, type Tool } from '../tool.ts';
 import { faultsIn, valuesOf } from '../../support/store.ts';
@@ -309,6 +309,15 @@ describeProxied('the state of a run stays as the apply that has taken it over le
   test('where an earlier one was refused, and forgets itself late', async () => {
     const source = writeSource({ profiles: [...profiles(20, 'user'), broken] });
     await expectKept(/^forget$/m, 1, source, [], profiles(20, 'new'));
+  });
+
+  test('and its name on the list of runs, where an earlier one that was refused takes it off late', async () => {
+    const source = writeSource({ profiles: [...profiles(20, 'user'), broken] });
+    const { goOn } = await applyHeldAt(/^srem\n.*:runs\n/, 1, source);
+    writeSource({ profiles: profiles(20, 'new') }, source);
+    await apply(source);
+    await goOn();
+    expect(await runNames({ store, prefix: tool.prefix })).toEqual(['r']);
   });
 
   test('where an earlier one rolls back late what was loaded', async () => {
