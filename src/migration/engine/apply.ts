@@ -170,12 +170,15 @@ async function write(
   { context, scope, assessment, keeper, load, pacer }: Work,
   afterwards: RoundChoice['afterwards'],
 ): Promise<Outcome> {
-  const { signal, progress } = context;
+  const { store, prefix, organizations, lock, signal, progress } = context;
   if (signal.aborted) {
     await load.flush();
     await keeper.saveNow();
     return { kind: 'interrupted' };
   }
+  const ids = organizations.all().map(({ id }) => id);
+  for (const some of inBatches(ids, { size: 1000 }))
+    await store.sadd(runOrganizationsKey(prefix, lock.run), some);
   await claimAll(context);
   // Who takes the run over from now on finds all organizations that this writes into.
   await keeper.begin();
@@ -224,11 +227,9 @@ function sizeFor(size: number, rate: number | undefined): number {
   return rate === undefined ? size : Math.min(size, Math.ceil(rate / 4));
 }
 
-/** Claims the organizations encountered so far, as far as they exist. The run remembers all of them. */
-async function claimAll({ store, prefix, organizations, claim, lock }: LockedContext): Promise<void> {
+/** Claims the organizations encountered so far, as far as they exist. */
+async function claimAll({ store, organizations, claim }: LockedContext): Promise<void> {
   for (const some of inBatches(organizations.all(), { size: 1000 })) {
-    const ids = some.map(({ id }) => id);
-    await store.sadd(runOrganizationsKey(prefix, lock.run), ids);
     await Promise.all(some.map(({ base }) => migrateClaim(store, base, claim, 'claim')));
   }
 }

@@ -40,9 +40,13 @@ export const migrateClaim = script<
 >('migration/run/claim');
 
 export const migrateLoad = script<
-  [claim: string, kind: 'profiles' | 'names' | 'keys', rows: string],
+  [claim: string, kind: 'profiles' | 'names', rows: string],
   'loaded' | 'lost'
 >('migration/run/load');
+
+export const migrateRollBack = script<[claim: string, ...keys: string[]], 'removed' | 'lost'>(
+  'migration/run/roll_back',
+);
 
 export const migrateFinishLoad = script<
   [...WriteArguments, buckets: number, ...settings: string[]],

@@ -5,7 +5,7 @@ import type { MigrationContext } from '../engine/context.ts';
 import { MigrationError } from '../errors.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { script } from '../../redis/connection/script-loader.ts';
-import { runKey, runsKey, type RunStore, type RoundState } from './runs.ts';
+import { isRun, runKey, runsKey, type RunStore, type RoundState } from './runs.ts';
 
 type Action = 'claim' | 'check' | 'save' | 'forget';
 
@@ -61,8 +61,8 @@ export async function whileLocked<Result>(
   };
   try {
     await change('claim');
-    // From now on status shows the run, although the first reading may take long.
-    await store.sadd(runsKey(prefix), run);
+    // From now on status shows the run, although the first reading may take long. A full Redis would refuse it again.
+    if (!(await isRun(context, run))) await store.sadd(runsKey(prefix), run);
     const lock = {
       run,
       save: async (state: RoundState) => await change('save', JSON.stringify(state)),

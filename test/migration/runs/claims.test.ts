@@ -6,6 +6,7 @@ import {
   migrateFinishLoad,
   migrateLoad,
   migrateProfiles,
+  migrateRollBack,
 } from '../../../src/migration/engine/scripts.ts';
 import { runKey } from '../../../src/migration/runs/runs.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
@@ -125,8 +126,7 @@ describe('an organization that is being loaded', () => {
 
   test('loses the keys that a rollback names', async () => {
     await load(second, 'profiles', ['ada', 't', '1'], ['bob', 't', '1']);
-    const keys = JSON.stringify([profileKey(base, 'ada')]);
-    expect(await migrateLoad(store, base, second, 'keys', keys)).toBe('loaded');
+    expect(await migrateRollBack(store, base, second, profileKey(base, 'ada'))).toBe('removed');
     expect([await stored('ada'), await stored('bob')]).toEqual([{}, { t: '1' }]);
   });
 

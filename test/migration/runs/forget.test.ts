@@ -1,10 +1,11 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startBridge } from '../../support/bridge.ts';
-import { freshPrefix } from '../../support/redis.ts';
-import { keysOf } from '../../support/store.ts';
+import { freshPrefix, startRedis } from '../../support/redis.ts';
+import { faultsIn, keysOf, openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { until } from '../../support/until.ts';
-import { createTool, ended, writeSource, type Tool } from '../tool.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../tool.ts';
 
 const store = await useTestStore();
 
@@ -65,6 +66,40 @@ test('a run that was killed while it read its source for the first time is shown
   expect(await tool.json('forget', '--run', 'killed', '--yes')).toMatchObject({
     exitCode: 1,
     err: 'error: there is no run killed (existing runs: first)\n',
+  });
+});
+
+describe('a load that has filled Redis is rolled back', () => {
+  const folder = newFolder();
+  const profiles = (organizationId: string, count: number) =>
+    Array.from({ length: count }, (_, n) => ({ organizationId, userId: `u${n}`, username: `${n}` }));
+
+  test.each([
+    ['forget', ['forget', '--run', 'r', '--yes']],
+    ['apply --fresh', ['apply', '--run', 'r', '--fresh', '--source', folder]],
+  ])('by %s', async (_, args) => {
+    const redis = await startRedis();
+    const full = await openTestStore(redis.url);
+    try {
+      const tool = createTool(redis.url, 'pb:');
+      writeSource({ profiles: profiles('acme', 1) }, folder);
+      const apply = ['apply', '--source', folder, '--run', 'r'];
+      expect(await tool.json(...apply)).toMatchObject({ exitCode: 0 });
+      await full.config('SET', 'maxmemory', '4mb');
+      writeSource({ profiles: [...profiles('acme', 1), ...profiles('blue', 50_000)] }, folder);
+      const overflowing = await tool.json(...apply);
+      expect(overflowing).toMatchObject({ exitCode: 1, err: expect.stringContaining('Redis is full') });
+      expect(await keysOf(full, 'pb:{blue}:p:')).not.toEqual([]);
+
+      await full.config('SET', 'maxmemory', '3mb');
+      writeSource({ profiles: [...profiles('acme', 1), ...profiles('blue', 1)] }, folder);
+      expect(await tool.json(...args)).toMatchObject({ exitCode: 0 });
+      expect((await keysOf(full, 'pb:{blue}:')).length).toBeLessThan(10);
+      expect(await faultsIn(full, 'pb:')).toEqual([]);
+    } finally {
+      await closeRedis(full);
+      await redis.stop();
+    }
   });
 });
 

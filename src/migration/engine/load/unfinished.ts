@@ -4,7 +4,7 @@ import { readRun, unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
 import { MigrationError } from '../../errors.ts';
 import type { Organization } from '../organizations.ts';
-import { migrateClaim, migrateLoad } from '../scripts.ts';
+import { migrateClaim, migrateRollBack } from '../scripts.ts';
 import { scanOrganizations } from '../stored/scan.ts';
 
 /**
@@ -70,7 +70,7 @@ export async function rollBack(context: LockedContext): Promise<void> {
   const taken = await takeOver(context);
   const remove = async ({ id, base }: Organization, keys: readonly string[]): Promise<void> => {
     progress.advance('rolling back', keys.length, 0);
-    const outcome = await migrateLoad(store, base, claim, 'keys', JSON.stringify(keys));
+    const outcome = await migrateRollBack(store, base, claim, ...keys);
     if (outcome === 'lost') await reportLost(context, id);
   };
   for await (const { organization, suffixes } of scanOrganizations(context, taken)) {

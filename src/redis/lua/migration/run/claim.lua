@@ -1,6 +1,7 @@
-#!lua
+#!lua flags=allow-oom
 -- Claims an organization for an apply of a run: what an earlier one still sends is refused (lib/claim.lua), also once this
--- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt.
+-- one has ended. `load` begins to load one that does not exist, or takes it over from an earlier attempt: also where
+-- Redis is full, since otherwise what has filled it could not be rolled back.
 --
 -- {'exists'}      claimed
 -- {'begun'}       claimed, and only the holder of this claim can load it and finish the load

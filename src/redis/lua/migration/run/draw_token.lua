@@ -1,7 +1,7 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
 -- Draws the token of an apply: a number higher than all before, also where the clock was set back, and where a failover
--- has lost the last ones.
+-- has lost the last ones; and where Redis is full.
 --
 -- KEYS[1]  <prefix>migration:token
 --

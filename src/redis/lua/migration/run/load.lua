@@ -1,20 +1,16 @@
 #!lua
--- Writes hashes of an organization that is being loaded, or removes keys of it. A profile comes whole, and replaces what
--- an earlier attempt has left; a bucket comes in pieces, which are the same in every attempt.
+-- Writes hashes of an organization that is being loaded. A profile comes whole, and replaces what an earlier attempt has
+-- left; a bucket comes in pieces, which are the same in every attempt.
 --
 -- 'loaded', or 'lost' where this attempt may no longer load the organization: nothing was done
 
--- The claim under which it is loaded (claim.lua); profiles | names | keys.
+-- The claim under which it is loaded (claim.lua); profiles | names.
 local claim, kind = unpack(ARGV, 1, 2)
 -- One array for all hashes: for each the number of its strings, then these: user | number of the bucket, and fields,
--- name and value in turn; a profile without fields is removed. Or the keys to remove.
+-- name and value in turn; a profile without fields is removed.
 local rows = cjson.decode(ARGV[3])
 if redis.call('GET', loading_key()) ~= claim then return 'lost' end
 local is_names = kind == 'names'
-if kind == 'keys' then
-  for _, key in ipairs(rows) do redis.call('UNLINK', key) end
-  return 'loaded'
-end
 local length, at = #rows, 1
 while at <= length do
   local id, first, last = rows[at + 1], at + 2, at + rows[at]

@@ -1,6 +1,7 @@
-#!lua
+#!lua flags=allow-oom
 -- @key any
--- Changes the state of a run for the apply that has claimed it: what an earlier one still sends is refused.
+-- Changes the state of a run for the apply that has claimed it, also where Redis is full: what an earlier one still
+-- sends is refused.
 --
 -- KEYS[1]  <prefix>migration:run:<run>
 --
