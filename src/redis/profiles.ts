@@ -60,6 +60,7 @@ export async function putProfile(
       ...imageArguments(change.picture),
       ...imageArguments(change.avatar && { reference: change.avatar }),
       String(pendingGraceMs),
+      change.username === undefined ? 'absent' : 'given',
     );
     return reply.kind === 'retry' ? undefined : reply;
   };

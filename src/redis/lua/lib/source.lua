@@ -10,10 +10,10 @@ local rows, snapshot_at, marks_from = cjson.decode(ARGV[2]), tonumber(ARGV[3]) o
 -- Whether a mark, of a profile, says that it was written here under the current authority.
 local function is_ours(mark) return mark and (tonumber(mark) or 0) >= marks_from end
 
+local function is_adopted_since(adopted_at) return adopted_at and (tonumber(adopted_at) or 0) >= snapshot_at end
+
 -- Whether a profile with this mark, adopted then if at all, is not the source's to change.
-local function is_kept(mark, adopted_at)
-  return is_ours(mark) or (adopted_at and (tonumber(adopted_at) or 0) >= snapshot_at)
-end
+local function is_kept(mark, adopted_at) return is_ours(mark) or is_adopted_since(adopted_at) end
 
 -- Whether the whole denylist is no longer the source's.
 local is_whole_list_ours = is_denylist_newer(snapshot_at) or is_denylist_write('', marks_from)

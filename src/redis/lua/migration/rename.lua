@@ -1,8 +1,8 @@
 #!lua
 -- @include source
 -- Records renames that depend on each other; or makes them, in the order given, and takes each off the record of pending
--- renames, also where it is not made: a profile that was written here since stays as it is, with the name it has. One
--- that is no longer on record was made by another run: it is not made again.
+-- renames. A recorded rename is made even if the bridge has changed the profile since, but not its username: a PUT of one
+-- takes the rename off the record. One that is no longer on record for another reason was made by another run.
 --
 -- {'frozen'}  nothing was done: read the settings again and retry
 -- {'done'}    those renames that can be made are
@@ -13,15 +13,18 @@ local refused = names_refused()
 if refused then return { refused } end
 if kind == 'record' then
   for _, row in ipairs(rows) do
-    redis.call('HSET', pending_renames_key(), row[1], cjson.encode({ row[2], row[4] }))
+    -- Not if the profile was changed here after it was compared.
+    if not is_kept(unpack(redis.call('HMGET', profile_key(row[1]), 'b', 'at'))) then
+      redis.call('HSET', pending_renames_key(), row[1], cjson.encode({ row[2], row[4] }))
+    end
   end
   return { 'done' }
 end
 
--- Whether a profile is there, still has a name ('' for none), and is the source's to change.
+-- Whether a profile is there, and still has a name ('' for none), also according to the legacy service.
 local function may_leave(user, name)
-  local have = redis.call('HMGET', profile_key(user), 'u', 't', 'b', 'at')
-  return have[2] and (have[1] or '') == name and not is_kept(have[3], have[4])
+  local have = redis.call('HMGET', profile_key(user), 'u', 't', 'at')
+  return have[2] and (have[1] or '') == name and not is_adopted_since(have[3])
 end
 
 local function is_recorded(user, from, to)

@@ -17,6 +17,7 @@ local user, from, name, normalized_name, normalized_from = unpack(ARGV, 1, 5)
 -- keep | unset | file | reference, and the name of the file or the reference.
 local picture, picture_value, avatar, avatar_value = unpack(ARGV, 6, 9)
 local most_pending_ms = tonumber(ARGV[10])
+local username = ARGV[11] -- absent | given, also where it is the current one
 
 local profile = profile_key(user)
 local before = redis.call('HMGET', profile, 'u', 'pf')
@@ -53,6 +54,8 @@ if name ~= '' then
   claim(index, normalized_name, user)
   set[5], set[6] = 'u', name
 end
+-- A migration must not take away the name that the client has just set, or confirmed.
+if username == 'given' then redis.call('HDEL', pending_renames_key(), user) end
 
 local unused = false
 if picture ~= 'keep' then
