@@ -18,6 +18,9 @@ const rules: BodyRules = {
   unreadable: 'invalid-multipart',
 };
 
+/** The longest text part, in bytes. */
+const maxTextBytes = 64 * 1024;
+
 /** The text parts that are read; all others are ignored. */
 const textParts = [
   'username',
@@ -36,11 +39,11 @@ export async function readUpload(request: Request, response: Response) {
   const parts = await parse(request, response, body);
   // Multer reads no body whose Content-Type it cannot parse.
   if (request.files === undefined && body.length > 0) throw invalid('The Content-Type is malformed.');
-  checkParts(body, boundary, parts);
+  const texts = readTexts(body, boundary, parts);
   const [file, another] = (request.files ?? []) as Express.Multer.File[];
   if (file === undefined) throw invalid('The multipart body holds no file; a file needs a filename.');
   if (another !== undefined) throw invalid('The multipart body holds more than one file.');
-  return { file: file.buffer, fields: readFields((request.body ?? {}) as Record<string, unknown>) };
+  return { file: file.buffer, fields: readFields(texts) };
 }
 
 /** RFC 2046 §5.1.1. A long one that almost occurs in the body many times would be searched for all that time. */
@@ -57,15 +60,18 @@ function boundaryOf({ headers }: Request): string {
   return boundary;
 }
 
-interface Encoded {
+/** What the headers of a part say. */
+interface PartHead {
+  /** Absent or empty if the part is no file. */
+  filename?: string;
   /** The Content-Transfer-Encoding, in lower case. */
   encoding: string;
 }
 
-/** One part as multer read it. */
-type ParsedPart = Encoded & ({ kind: 'file' } | { kind: 'text'; text: string });
+/** One part as multer read it; without text if it took the part for a file. */
+type ParsedPart = PartHead & { name: string; text?: string };
 
-/** Parses a body into the request. Returns its parts in order, without those that multer skipped. */
+/** Parses a body into the request. Returns its parts in order, without those that have no readable name. */
 async function parse(request: Request, response: Response, body: Buffer): Promise<ParsedPart[]> {
   const parts: ParsedPart[] = [];
   const parser = multer({
@@ -82,15 +88,15 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
       fieldNestingDepth: 8,
       // Any name: the headers of a part have at most 16 KiB.
       fieldNameSize: 16 * 1024,
-      fieldSize: 64 * 1024,
+      fieldSize: maxTextBytes,
       headerPairs: 100,
     },
     streamHandler: (_request: Request, stream: Writable) => {
-      stream.on('file', (_name: string, _file: unknown, { encoding }: Encoded) => {
-        parts.push({ kind: 'file', encoding });
+      stream.on('file', (name: string, _file: unknown, head: PartHead) => {
+        parts.push({ ...head, name });
       });
-      stream.on('field', (_name: string, text: string, { encoding }: Encoded) => {
-        parts.push({ kind: 'text', text, encoding });
+      stream.on('field', (name: string, text: string, head: PartHead) => {
+        parts.push({ ...head, name, text });
       });
       stream.end(body);
     },
@@ -105,10 +111,11 @@ async function parse(request: Request, response: Response, body: Buffer): Promis
 }
 
 /**
- * Refuses a body that multer accepted but did not read faithfully: it skips parts without a name, drops text in a
- * charset that it does not know, and replaces bytes that are not UTF-8.
+ * The text parts by name; the last of a name counts. Refuses a body that multer accepted but did not read faithfully: it
+ * skips parts without a name, drops text in a charset that it does not know, and replaces bytes that are not UTF-8.
  */
-function checkParts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]): void {
+function readTexts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]): Map<string, string> {
+  const texts = new Map<string, string>();
   const sent = [...partsOf(body, `--${boundary}`)];
   if (sent.length !== parsed.length) {
     throw invalid('A part is not readable: it needs a Content-Disposition of form-data, with a name.');
@@ -120,14 +127,21 @@ function checkParts(body: Buffer, boundary: string, parsed: readonly ParsedPart[
     if (!/^(7bit|8bit|binary)$/.test(encoding)) {
       throw invalid(`A part has the Content-Transfer-Encoding ${encoding}; send it as it is.`);
     }
-    if (part.kind === 'file') continue;
+    if (part.filename) continue;
+    // A file input that was left empty.
+    if (content.length === 0 && /;\s*filename\*?=/i.test(headers)) continue;
     const charset = /^content-type:.*;\s*charset="?([^";\s]+)/im.exec(headers)?.[1];
     if (charset !== undefined && !utf8Charset.test(charset)) {
       throw invalid(`A text part is in the charset ${charset.slice(0, 40)}; send UTF-8.`);
     }
     if (!isUtf8(content)) throw invalid('A text part is not well-formed UTF-8; a file needs a filename.');
-    if (part.text !== content.toString()) throw invalid('A text part is not readable as UTF-8 text.');
+    const text = content.toString();
+    // Multer takes application/octet-stream for a file even without a filename, and then skips it.
+    if ((part.text ?? text) !== text) throw invalid('A text part is not readable as UTF-8 text.');
+    if (content.length > maxTextBytes) throw invalid(`A text part is larger than ${maxTextBytes} bytes.`);
+    texts.set(part.name, text);
   }
+  return texts;
 }
 
 /** The parts of a multipart body (RFC 2046 §5.1.1), up to the final boundary. */
@@ -149,14 +163,13 @@ function* partsOf(body: Buffer, delimiter: string): Generator<{ headers: string;
 }
 
 /** The text parts as a JSON body would have them; undefined if there are none. */
-function readFields(body: Record<string, unknown>): Record<string, unknown> | undefined {
-  const names = textParts.filter((name) => Object.hasOwn(body, name));
-  if (names.length === 0) return undefined;
+function readFields(texts: ReadonlyMap<string, string>): Record<string, unknown> | undefined {
   const fields: Record<string, unknown> = {};
-  for (const name of names) {
-    const text = body[name];
-    fields[name] = name.endsWith('Id') && typeof text === 'string' ? parseJsonPart(name, text) : text;
+  for (const name of textParts) {
+    const text = texts.get(name);
+    if (text !== undefined) fields[name] = name.endsWith('Id') ? parseJsonPart(name, text) : text;
   }
+  if (Object.keys(fields).length === 0) return undefined;
   if (fields['profilePictureObjectDefinitionId'] !== undefined) {
     throw invalid('A file and profilePictureObjectDefinitionId both set the picture: send one of them.');
   }

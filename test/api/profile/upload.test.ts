@@ -30,6 +30,28 @@ async function upload(client: Client, parts: Record<string, Buffer | string>) {
   return await client.request('PUT', '/api/profile/', { form: form(parts) });
 }
 
+const disposition = 'Content-Disposition: form-data; name="username"';
+const file = 'Content-Disposition: form-data; name="a"; filename="a.png"\r\n\r\n';
+
+/** Sends a part, and a picture after it. */
+async function send(
+  player: Client,
+  part: string,
+  content: Buffer | string,
+  end = '--x--\r\n',
+  parameters = 'boundary=x',
+) {
+  const body = Buffer.concat([
+    Buffer.from(`--x\r\n${part}\r\n\r\n`),
+    Buffer.from(content),
+    Buffer.from(`\r\n--x\r\n${file}`),
+    png,
+    Buffer.from(`\r\n${end}`),
+  ]);
+  const headers = { 'content-type': `multipart/form-data; ${parameters}` };
+  return await player.request('PUT', '/api/profile/', { body, headers });
+}
+
 /** The files on disk, and those listed as pending or orphaned. */
 async function leftovers(base: string) {
   return {
@@ -60,11 +82,12 @@ test('the file, and parts that are ignored, may have names of any length', async
   expect(answer.status).toBe(200);
 });
 
-test('a file input that was left empty does not count as a file', async () => {
+test('a file input that was left empty does not count, whatever its name and type', async () => {
   const player = await (await bridge.newOrganization()).player('u1');
-  const data = form({ a: png });
-  data.append('b', new Blob([], { type: 'application/octet-stream' }), '');
-  expect((await player.request('PUT', '/api/profile/', { form: data })).status).toBe(200);
+  for (const type of ['application/octet-stream', 'text/plain']) {
+    const empty = 'Content-Disposition: form-data; name="username"; filename=""';
+    expect((await send(player, `${empty}\r\nContent-Type: ${type}`, '')).body).not.toHaveProperty('username');
+  }
 });
 
 test('a part whose name stands for a huge array is refused at once', async () => {
@@ -230,30 +253,12 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
 });
 
 describe('the text parts of an upload', () => {
-  const disposition = 'Content-Disposition: form-data; name="username"';
-  const file = 'Content-Disposition: form-data; name="a"; filename="a.png"\r\n\r\n';
-
-  async function send(
-    player: Client,
-    username: string,
-    name: Buffer | string,
-    end = '--x--\r\n',
-    parameters = 'boundary=x',
-  ) {
-    const body = Buffer.concat([
-      Buffer.from(`--x\r\n${username}\r\n\r\n`),
-      Buffer.from(name),
-      Buffer.from(`\r\n--x\r\n${file}`),
-      png,
-      Buffer.from(`\r\n${end}`),
-    ]);
-    const headers = { 'content-type': `multipart/form-data; ${parameters}` };
-    return await player.request('PUT', '/api/profile/', { body, headers });
-  }
-
   test.each([
     ['no declared charset', disposition],
     ['UTF-8 declared', `${disposition}\r\nContent-Type: text/plain; charset="utf-8"`],
+    ['the type of any bytes', `${disposition}\r\nContent-Type: application/octet-stream`],
+    ['an empty filename', `${disposition}; filename=""\r\nContent-Type: application/octet-stream`],
+    ['a filename that names a folder', `${disposition}; filename="/"`],
   ])('are UTF-8, with %s', async (_name, headers) => {
     const player = await (await bridge.newOrganization()).player('u1');
     const answer = await send(player, headers, 'Zoë \uFFFD');
@@ -305,18 +310,42 @@ describe('the text parts of an upload', () => {
     expect((await player.request('GET', '/api/profile/')).status).toBe(404);
   });
 
-  test.each(['', '; filename=""'])(
-    'are not confused with a file that has no name: name="a"%s',
-    async (parameter) => {
-      const player = await (await bridge.newOrganization()).player('u1');
-      const part = `--x\r\nContent-Disposition: form-data; name="a"${parameter}\r\nContent-Type: image/png\r\n\r\n`;
-      const body = Buffer.concat([Buffer.from(part), png, Buffer.from('\r\n--x--\r\n')]);
-      const headers = { 'content-type': 'multipart/form-data; boundary=x' };
-      const answer = await player.request('PUT', '/api/profile/', { body, headers });
-      expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
-      expect((answer.body as { detail: string }).detail).toMatch(/a file needs a filename/);
-    },
-  );
+  test('count once if they are repeated, by the last value', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const data = form({ a: png, username: 'first' });
+    data.append('username', 'last');
+    const answer = await player.request('PUT', '/api/profile/', { form: data });
+    expect([answer.status, answer.body]).toMatchObject([200, { username: 'last' }]);
+  });
+
+  test('of the type of any bytes are checked like all others', async () => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const bytes = 'Content-Type: application/octet-stream';
+    for (const [name, content, code] of [
+      ['username', '', 'invalid-body'],
+      ['profilePictureObjectDefinitionId', 'null', 'invalid-multipart'],
+      ['avatarObjectDefinitionId', '{', 'invalid-multipart'],
+      ['more', 'x'.repeat(64 * 1024 + 1), 'invalid-multipart'],
+    ] as const) {
+      const part = `Content-Disposition: form-data; name="${name}"\r\n${bytes}`;
+      const answer = await send(player, part, content);
+      expect([answer.status, answer.body]).toMatchObject([400, { code }]);
+    }
+    expect((await player.request('GET', '/api/profile/')).status).toBe(404);
+  });
+
+  test.each([
+    ['', 'image/png'],
+    ['', 'application/octet-stream'],
+    ['; filename=""', 'image/png'],
+    ['; filename=""', 'application/octet-stream'],
+  ])('are not confused with a file that has no name: name="a"%s of the type %s', async (parameter, type) => {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const part = `Content-Disposition: form-data; name="a"${parameter}\r\nContent-Type: ${type}`;
+    const answer = await send(player, part, png);
+    expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
+    expect((answer.body as { detail: string }).detail).toMatch(/a file needs a filename/);
+  });
 
   test('are found by the boundary that the parser uses', async () => {
     const player = await (await bridge.newOrganization()).player('u1');
