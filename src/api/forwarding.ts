@@ -223,7 +223,12 @@ async function relay(
   caller: Caller | Promise<Caller | undefined> | undefined,
 ): Promise<void> {
   const call = callOf(response);
-  if (!response.destroyed) response.writeHead(status, [...call.headers, ...responseHeaders(headers)]);
+  if (!response.destroyed) {
+    const all = [...call.headers, ...responseHeaders(headers)];
+    // Not as a list of writeHead: once CORS has set a header, that keeps only the last of each name.
+    for (let at = 0; at < all.length; at += 2) response.appendHeader(all[at] ?? '', all[at + 1] ?? '');
+    response.writeHead(status);
+  }
   try {
     for await (const part of body) {
       if (!response.destroyed && !response.write(part)) await untilDrained(response);

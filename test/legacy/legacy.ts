@@ -34,7 +34,7 @@ interface Behaviour {
 interface Override {
   method?: string;
   status?: number;
-  headers: Record<string, string>;
+  headers: Record<string, string | string[]>;
   chunks: Iterable<Buffer> | AsyncIterable<Buffer>;
 }
 

@@ -279,6 +279,31 @@ describe('in shadow mode', () => {
   });
 });
 
+test.each([[[]], [['https://app.example']]])(
+  'headers that both services send, or one of them twice, all arrive, with the CORS origins %j',
+  async (corsOrigins) => {
+    const pages = await startLegacyBridge({ corsOrigins });
+    try {
+      pages.legacy.behaviour.override = {
+        headers: {
+          'content-type': 'application/json',
+          'set-cookie': ['a=1', 'b=2'],
+          link: ['</next>; rel="next"', '</prev>; rel="prev"'],
+          vary: ['Accept', 'Accept-Language'],
+        },
+        chunks: [Buffer.from('{}')],
+      };
+      const { headers } = await pages.send(await pages.player('u1'), 'GET', '/api/profile/');
+      expect(headers.getSetCookie()).toEqual(['a=1', 'b=2']);
+      expect(headers.get('link')).toMatch(/rel="deprecation".*rel="next", .*rel="prev"$/);
+      const vary = [...corsOrigins.map(() => 'Origin'), 'Accept', 'Accept-Language'];
+      expect(headers.get('vary')).toBe(vary.join(', '));
+    } finally {
+      await pages.close();
+    }
+  },
+);
+
 test('a large body that is refused before it is read gets its response, when Redis is the authority', async () => {
   const native = await startLegacyBridge({}, {}, 'native');
   try {
