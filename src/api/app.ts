@@ -3,7 +3,7 @@ import express, { type Express, type RequestHandler } from 'express';
 import { deployedContract } from '../contract/document.ts';
 import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
-import type { TargetCheck } from '../lib/hosts.ts';
+import { ipOf, type TargetCheck } from '../lib/hosts.ts';
 import type { MediaStore } from '../media/store.ts';
 import { callOf, trackCalls, type AccessRecord } from './call.ts';
 import { documentation } from './docs/documentation.ts';
@@ -37,6 +37,9 @@ export function createApp(options: AppOptions): Express {
   app.set('query parser', false);
   app.set('case sensitive routing', true);
   app.set('trust proxy', options.trustProxy);
+  // Express compares the entries of X-Forwarded-For as they are, with their ports.
+  const isTrusted = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
+  app.set('trust proxy', (entry: string, hop: number) => isTrusted(ipOf(entry) ?? '', hop));
   app.locals['publicBaseUrl'] = publicBaseUrl;
 
   app.use(trackCalls(options.onSettled));

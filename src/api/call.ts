@@ -5,6 +5,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
 import type { ProblemCode } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
+import { ipOf } from '../lib/hosts.ts';
 
 /** What the log, the ledger and the metrics get of a call once it is over. */
 export interface AccessRecord {
@@ -116,7 +117,7 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
     if (call.isWorking || !call.isClosed || !call.connection.unsettled.delete(response)) return;
     if (response.writableFinished) call.status = response.statusCode;
     call.seconds = (performance.now() - call.startedAt) / 1000;
-    if (call.caller === undefined) call.address = response.req.ip;
+    if (call.caller === undefined) call.address = ipOf(response.req.ip);
     onSettled(call);
     if (call.connection.waiting.length > 0) scheduleNext(call.connection);
   }

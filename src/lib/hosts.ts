@@ -28,6 +28,16 @@ export function serverUrl(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
+/**
+ * The IP address in an entry of X-Forwarded-For, which some proxies write in quotes or with a port; undefined for
+ * anything else.
+ */
+export function ipOf(entry = ''): string | undefined {
+  const text = entry.replace(/^"(.*)"$/, '$1');
+  const address = /^\[(.+)\](:\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+  return isIP(address) === 0 ? undefined : address;
+}
+
 /** What a server tells its app about a request, in the locals of the response. */
 export interface TargetCheck {
   /** Continues "The request has": its invalid target, Host or Transfer-Encoding header; undefined if all are valid. */

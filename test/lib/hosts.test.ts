@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { isLoopback, namesLoopback, serverUrl } from '../../src/lib/hosts.ts';
+import { ipOf, isLoopback, namesLoopback, serverUrl } from '../../src/lib/hosts.ts';
 
 test.each<[string, boolean]>([
   ['127.0.0.1', true],
@@ -13,6 +13,24 @@ test.each<[string, boolean]>([
 ])('%s is loopback: %s', (host, expected) => {
   expect(isLoopback(host)).toBe(expected);
   expect(namesLoopback(`${host.includes(':') ? `[${host}]` : host}:9`, 9)).toBe(expected);
+});
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['192.0.2.1:443', '192.0.2.1'],
+  ['"192.0.2.1:443"', '192.0.2.1'],
+  ['2001:db8::1', '2001:db8::1'],
+  ['[2001:db8::1]', '2001:db8::1'],
+  ['"[2001:db8::1]:443"', '2001:db8::1'],
+  // A port that is not set apart by brackets is a part of the address.
+  ['2001:db8::1:443', '2001:db8::1:443'],
+  ['192.0.2.1:', undefined],
+  ['[192.0.2.1', undefined],
+  ['client.example:443', undefined],
+  ['_hidden', undefined],
+  [undefined, undefined],
+])('the address in the entry %s of X-Forwarded-For is %s', (entry, address) => {
+  expect(ipOf(entry)).toBe(address);
 });
 
 test.each([

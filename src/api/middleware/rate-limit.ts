@@ -6,6 +6,7 @@ import {
   RateLimiterRes,
   type RateLimiterAbstract,
 } from 'rate-limiter-flexible';
+import { ipOf } from '../../lib/hosts.ts';
 import { ProblemError } from '../../contract/problems.ts';
 import { authFailuresKey, requestCountKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -74,8 +75,12 @@ function countWith(limiter: RateLimiterAbstract, name: string, limit: RateLimit,
   };
 }
 
-/** What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. */
-export function networkOf(address = ''): string {
+/**
+ * What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has; and
+ * all that a proxy does not name by an address.
+ */
+export function networkOf(entry: string | undefined): string {
+  const address = ipOf(entry) ?? '';
   const ipv4 = /^::ffff:([\d.]+)$/i.exec(address)?.[1];
   if (ipv4 !== undefined || !isIPv6(address)) return ipv4 ?? address;
   const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean));

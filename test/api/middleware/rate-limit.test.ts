@@ -86,6 +86,24 @@ describe('the address of a client', () => {
     expect(await fail(bridge, 1, from('203.0.113.9, 192.0.2.1'))).toEqual([429]);
   });
 
+  test.each([
+    ['192.0.2.1', ['192.0.2.1:50001', '192.0.2.1:50002', '"192.0.2.1:50003"']],
+    ['2001:db8::1', ['[2001:db8::1]:50001', '"[2001:db8::1]:50002"', '[2001:db8::1]']],
+    ['unknown', ['_hidden', '192.0.2.1.5:80', '[192.0.2.1']],
+  ])('is the same however a proxy writes it: %s', async (address, forms) => {
+    const bridge = await start({ trustProxy: 1 });
+    for (const form of forms) expect(await fail(bridge, 1, from(form))).toEqual([401]);
+    expect(await fail(bridge, 1, from(address))).toEqual([429]);
+    expect(await fail(bridge, 1, from('192.0.2.2:50001'))).toEqual([401]);
+  });
+
+  test('is looked for behind trusted proxies that are written with a port', async () => {
+    const bridge = await start({ trustProxy: ['loopback', '10.0.0.0/8'] });
+    await fail(bridge, 3, from('192.0.2.1:50001, 10.0.0.1:443'));
+    expect(await fail(bridge, 1, from('192.0.2.2:50001, 10.0.0.1:443'))).toEqual([401]);
+    expect(await fail(bridge, 1, from('192.0.2.1:50002, 10.0.0.2:443'))).toEqual([429]);
+  });
+
   test('is the whole /64 network for IPv6', async () => {
     const bridge = await start({ trustProxy: 1 });
     await fail(bridge, 4, from('2001:db8::1'));
