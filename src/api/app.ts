@@ -59,7 +59,7 @@ export function createApp(options: AppOptions): Express {
     '/docs/': documentation(contract.document, () => options.deprecation.current.policy, publicBaseUrl),
     '/media/:file': serveMedia(options.media) as RequestHandler,
   };
-  for (const [path, page] of Object.entries(pages)) app.route(path).get(page).all(refuseOtherMethods);
+  for (const [path, page] of Object.entries(pages)) app.route(path).get(page).all(answerOtherMethods);
   app.use(({ method }) => {
     throw new ProblemError('not-found', `There is nothing at this path for ${method}.`);
   });
@@ -67,10 +67,13 @@ export function createApp(options: AppOptions): Express {
   return app;
 }
 
-/** Answers 405 to what is not GET or HEAD. */
-const refuseOtherMethods: RequestHandler = ({ method }, _response, next) => {
-  if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(['GET', 'HEAD']);
-  next();
+const pageMethods = ['GET', 'HEAD', 'OPTIONS'];
+
+/** Answers OPTIONS with the methods of a page, and what is none of them with 405. */
+const answerOtherMethods: RequestHandler = ({ method }, response, next) => {
+  if (!pageMethods.includes(method)) throw methodNotAllowed(pageMethods);
+  if (method === 'OPTIONS') response.setHeader('Allow', pageMethods.join(', ')).status(204).end();
+  else next();
 };
 
 const exposedHeaders = [

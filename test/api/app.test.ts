@@ -50,7 +50,7 @@ describe('paths and methods', () => {
       expect((await client.request('GET', path)).status).toBe(200);
       expect((await client.request('HEAD', path)).status).toBe(200);
       const answer = await client.request('POST', path, { json: {} });
-      expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, HEAD']);
+      expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, HEAD, OPTIONS']);
     },
   );
 
@@ -60,9 +60,15 @@ describe('paths and methods', () => {
     expect([answer.status, answer.body]).toMatchObject([200, { status: 'ok' }]);
   });
 
-  test('OPTIONS without CORS is 204 with Allow', async () => {
-    const answer = await createClient(bridge.url).request('OPTIONS', '/api/profile/');
-    expect([answer.status, answer.headers['allow']]).toEqual([204, 'GET, HEAD, PUT, OPTIONS']);
+  test.each([
+    ['/api/profile/', 'GET, HEAD, PUT, OPTIONS'],
+    ...['/livez', '/readyz', '/openapi.yaml', '/docs/', '/media/x.png'].map((path) => [
+      path,
+      'GET, HEAD, OPTIONS',
+    ]),
+  ])('OPTIONS %s without CORS is 204 with Allow', async (path, methods) => {
+    const answer = await createClient(bridge.url).request('OPTIONS', path);
+    expect([answer.status, answer.headers['allow']]).toEqual([204, methods]);
   });
 });
 
@@ -122,18 +128,23 @@ describe('CORS, where origins are configured', () => {
     await open.close();
   });
 
-  test('allow the preflight of a known origin, and of no other', async () => {
-    const preflight = (origin: string) =>
-      createClient(open.url).request('OPTIONS', '/api/profile/', {
-        headers: { origin, 'access-control-request-method': 'PUT' },
-      });
-    const answer = await preflight('https://app.example');
-    expect(answer.status).toBe(204);
-    expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
-    expect(answer.headers['access-control-allow-headers']).toContain('x-api-key');
-    expect(answer.headers['access-control-allow-headers']).toContain('x-trace');
-    expect((await preflight('https://evil.example')).headers['access-control-allow-origin']).toBeUndefined();
-  });
+  test.each(['/api/profile/', '/media/x.png'])(
+    'allow the preflight of a known origin for %s, and of no other',
+    async (path) => {
+      const preflight = (origin: string) =>
+        createClient(open.url).request('OPTIONS', path, {
+          headers: { origin, 'access-control-request-method': 'PUT' },
+        });
+      const answer = await preflight('https://app.example');
+      expect(answer.status).toBe(204);
+      expect(answer.headers['access-control-allow-origin']).toBe('https://app.example');
+      expect(answer.headers['access-control-allow-headers']).toContain('x-api-key');
+      expect(answer.headers['access-control-allow-headers']).toContain('x-trace');
+      expect(
+        (await preflight('https://evil.example')).headers['access-control-allow-origin'],
+      ).toBeUndefined();
+    },
+  );
 
   test('errors can be read too, with the deprecation headers', async () => {
     const answer = await createClient(open.url).request('GET', '/api/profile/', {
