@@ -94,6 +94,11 @@ function refuse(problem: ProblemError, socket: Duplex, baseUrl: string): void {
 
 function problemOf({ code }: NodeJS.ErrnoException): ProblemError {
   switch (code) {
+    case 'HPE_INVALID_METHOD':
+      return new ProblemError(
+        'malformed-request',
+        'The bytes received do not begin with a known HTTP method.',
+      );
     case 'HPE_HEADER_OVERFLOW':
       return new ProblemError('headers-too-large', 'The headers exceed 16 KiB.');
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':

@@ -95,6 +95,12 @@ describe('bytes that are not a request', () => {
     expectProblem(await answersTo(text), status, code);
   });
 
+  test.each(['FOO', 'get'])('%s is no method, and the answer says so', async (method) => {
+    const answer = await answersTo(`${method} /api/profile/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+    expectProblem(answer, '400 Bad Request', 'malformed-request');
+    expect(answer).toContain('The bytes received do not begin with a known HTTP method.');
+  });
+
   test('are refused once, whatever else is sent, and a client that does not close is disconnected', async () => {
     const socket = connect({
       port: Number(new URL(bridge.url).port),
