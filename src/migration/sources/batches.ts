@@ -1,6 +1,7 @@
 import { namesIn, parseRecord, type Parsed } from '../records/parse.ts';
 import type { Entity } from '../records/records.ts';
 import type { Fields } from '../records/shapes.ts';
+import { id } from '../records/values.ts';
 import type { Batch, ReadOptions, Row } from './source.ts';
 
 /** Bytes per batch, give or take a row, so that wide rows increase neither memory nor the time of a script. */
@@ -31,7 +32,7 @@ export function createBatchBuilder<Place>(
      * With a fault it is not a record.
      */
     add: (raw: Fields, bytes: number, place: Place, fault?: string): void => {
-      if (organizationId !== undefined && !belongsTo(organizationId, raw)) return;
+      if (organizationId !== undefined && isOfAnother(organizationId, raw)) return;
       const parsed =
         fault === undefined
           ? withinLimit(parseRecord(entity, raw), bytes)
@@ -63,8 +64,8 @@ function withinLimit(row: Parsed, width: number): Parsed {
   return Buffer.byteLength(JSON.stringify(row.record)) <= maxRowBytes ? row : { ok: false, reason: tooLong };
 }
 
-/** Also where the organization's id is invalid: such a row must not look like one that has vanished. */
-function belongsTo(organizationId: string, raw: Fields): boolean {
-  const own = raw['organizationId'];
-  return own === organizationId || (typeof own === 'number' && String(own) === organizationId);
+/** Only a valid id says so: a row whose id is invalid must not look like one that has vanished. */
+function isOfAnother(organizationId: string, raw: Fields): boolean {
+  const own = id(raw['organizationId']);
+  return typeof own === 'string' && own !== organizationId;
 }

@@ -26,7 +26,7 @@ export interface Batch<E extends Entity = Entity> {
 }
 
 export interface ReadOptions {
-  /** Only rows of this organization, and rows that cannot be read. */
+  /** Only rows of this organization, and those that may be, since they do not say of which they are. */
   readonly organizationId?: string | undefined;
   /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */
   readonly size: number;
