@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { verify } from '../../../src/migration/engine/compare/verify.ts';
-import { namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
+import { namesBucketKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { withChosen } from '../context.ts';
@@ -45,6 +45,47 @@ test('verify finds an entry of the name index besides those of all profiles', as
   const detail =
     'leads from "ghost" to user "u1", whose username is "ann": run profile-bridge admin fsck --repair';
   expect(json).toMatchObject({ differences: 1, indexed: 2, examples: [{ reason: 'index', detail }] });
+});
+
+test('verify looks up the names of profiles that were changed or made here, or are newer', async () => {
+  const tool = createTool();
+  const profiles = ['ann', 'bob', 'cid'].map((username) => ({
+    organizationId: 'acme',
+    userId: `user-${username}`,
+    username,
+    updatedAt: 1000,
+  }));
+  const source = writeSource({ profiles });
+  await tool.json('apply', '--source', source);
+  const base = organizationBase(tool.prefix, 'acme');
+  const put = async (user: string, fields: object) => await store.hset(profileKey(base, user), fields);
+  const bucket = namesBucketKey(base, '0', '0');
+  await put('user-ann', { u: 'neo', b: '0' });
+  await put('user-bob', { t: '2000', u: 'new' });
+  await put('user-dan', { t: '2000', u: 'dan', b: '0' });
+  await put('user-nil', { t: '2000', b: '0' });
+  await store.hdel(bucket, 'ann', 'bob');
+  await store.hset(bucket, { neo: 'user-ann', new: 'user-bob', dan: 'user-dan' });
+  const counts = async (): Promise<object> => (await tool.json('verify', '--source', source)).json;
+  expect(await counts()).toMatchObject({ index: 0, newerInRedis: 1, changedHere: 3 });
+
+  await store.hdel(bucket, 'neo', 'new');
+  await put('user-dan', { u: 'cid' });
+  await store.hdel(bucket, 'dan');
+  const { exitCode, json, err } = await tool.json('verify', '--source', source);
+  expect({ exitCode, json }).toMatchObject({
+    exitCode: 1,
+    json: { index: 3, newerInRedis: 1, changedHere: 3 },
+  });
+  expect(err).toContain('repair the index with profile-bridge admin fsck --repair');
+  const found = (json['examples'] as { where: string; reason: string; detail: string }[])
+    .filter(({ reason }) => reason === 'index')
+    .map(({ where, detail }) => `${where}: ${detail}`);
+  expect(found.sort()).toEqual([
+    `${base}p:user-ann: name index is absent, should be "user-ann"`,
+    `${base}p:user-bob: name index is absent, should be "user-bob"`,
+    `${base}p:user-dan: name index is "user-cid", should be "user-dan"`,
+  ]);
 });
 
 test('verify names the user who has a username that is yet to change hands', async () => {

@@ -11,9 +11,10 @@ import { requireFirstIndexes } from '../current-index.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import type { Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import { migrateReadNames } from '../scripts.ts';
+import { readProfiles } from '../stored/read.ts';
 import { aboutStored } from '../stored/scan.ts';
 import { putRecords } from '../write/put.ts';
 
@@ -83,8 +84,11 @@ async function reportEntries(
   const differences = await differencesOf(context, first.entity, entries);
   const results = await putRecords(context, first.entity, entries);
   let comparisons = 0;
+  const others: Identity[] = [];
   for (const [position, { entity, record, where }] of entries.entries()) {
     const { outcome = 'unchanged', holder } = results[position] ?? {};
+    if (entity === 'profiles' && (outcome === 'kept' || outcome === 'newer'))
+      others.push(record as RecordOf['profiles']);
     const found = differences[position] ?? [];
     const finding = judge(record, outcome, found, holder);
     if (finding === undefined) continue;
@@ -92,6 +96,7 @@ async function reportEntries(
     const isComparison = found.every(({ field }) => field === 'usernameComparison');
     if (finding.reason === 'different' && isComparison && found.length > 0) comparisons += 1;
   }
+  await reportUnindexed(context, others);
   return comparisons;
 }
 
@@ -122,9 +127,11 @@ function judge(
 }
 
 /** Reports what Redis has besides the source. */
-async function reportExtras({ issues }: MigrationContext, extras: Extras): Promise<void> {
+async function reportExtras(context: MigrationContext, extras: Extras): Promise<void> {
+  const { issues } = context;
+  const others: Identity[] = [];
   for await (const extra of extras.find()) {
-    const { entity, isLocal } = extra;
+    const { entity, organization, key, isLocal } = extra;
     const mayBeInvalid = issues.count('invalid', entity) > 0;
     const absent = `is not in the source${mayBeInvalid ? ', unless it is one of its invalid rows' : ''}`;
     issues.add({
@@ -133,7 +140,39 @@ async function reportExtras({ issues }: MigrationContext, extras: Extras): Promi
       reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
       detail: isLocal ? `was written here and ${absent}` : absent,
     });
+    if (isLocal && entity === 'profiles') others.push({ organizationId: organization.id, userId: key });
+    if (others.length >= comparedAtOnce) await reportUnindexed(context, others.splice(0));
   }
+  await reportUnindexed(context, others);
+}
+
+type Identity = Pick<RecordOf['profiles'], 'organizationId' | 'userId'>;
+
+/** Reports profiles, such as Redis alone has, whose usernames lead to somebody else in the name index, or nowhere. */
+async function reportUnindexed(context: MigrationContext, users: readonly Identity[]): Promise<void> {
+  const items = users.map((record) => ({ record }));
+  await byOrganization(items, context.organizations, async (organization, records) => {
+    let asked = records.map(({ userId }) => ({ userId, username: '' }));
+    while (asked.length > 0) {
+      const rows = asked.map(
+        ({ userId, username }) => [userId, normalizedIn(organization, username)] as const,
+      );
+      const found = await readProfiles(context, organization, rows);
+      // A username that was not asked for, such as one that has changed since, is asked for next.
+      asked = asked.flatMap((before, position) => {
+        const { userId } = before;
+        const { stored, holder } = found[position] ?? {};
+        const username = stored?.get('u') ?? '';
+        if (username !== before.username) return [{ userId, username }];
+        if (username === '' || holder === userId) return [];
+        const detail = describeDifferences([{ field: 'name index', redis: holder, source: userId }]);
+        const profile = { entity: 'profiles', organization, key: userId } as const;
+        context.issues.add({ ...aboutStored(profile), reason: 'index', detail });
+        return [];
+      });
+    }
+    return [];
+  });
 }
 
 /** Buckets of the name index read at once. */
