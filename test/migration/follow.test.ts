@@ -181,6 +181,21 @@ describeWithPostgres('apply --follow', () => {
     expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { full: false, created: 1 } });
   });
 
+  test('is not needed to read everything: an apply that trusts the source does, too', async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source];
+    await runPostgres(url, `UPDATE players SET changed = now() + interval '1 year' WHERE id = 50`);
+    await tool.json(...args);
+    await runPostgres(
+      url,
+      `UPDATE players SET name = 'right', changed = now() - interval '1 hour' WHERE id = 50`,
+    );
+    expect((await tool.json(...args)).json).toMatchObject({ full: false, updated: 0 });
+    expect((await tool.json(...args, '--trust-source')).json).toMatchObject({ full: true, updated: 1 });
+    expect((await tool.json('verify', '--source', url, ...source)).exitCode).toBe(0);
+  });
+
   /** Applies the source, then gives a row's name to another one; what frees it carries an early time, as a late commit does. */
   const applyThenMoveName = async () => {
     await reset();

@@ -11,7 +11,7 @@ import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
-import { listIssues, listWarnings, pruneRemedy, remedyFor } from './report/issues.ts';
+import { listIssues, listWarnings, pruneRemedy, remedyFor, trustRemedy } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { describePlannedPruning, describePruning } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
@@ -145,7 +145,7 @@ function describeCopied({ copied, failed }: Copied): string {
 function errorOf(
   { kind, assessment, completedRenames, pendingRenames, readsAllNext }: Applied,
   late: number,
-  { issues }: MigrationContext,
+  context: MigrationContext,
   { prune }: ApplyChoice,
 ): string {
   const nothing = completedRenames === 0 ? 'nothing' : 'nothing else';
@@ -161,8 +161,8 @@ function errorOf(
     const again = readsAllNext ? 'run the same command again (it will read everything), ' : '';
     // Where it was given, the next round that reads all rows prunes; that round also knows who is gone.
     const pruning = readsAllNext || prune === true ? '' : pruneRemedy('use', assessment);
-    const or = `, so ${nothing} was written: ${again}${pruning}correct the source, or use`;
-    return remedyFor(assessment.problems, issues, assessment.reading, or);
+    const or = `, so ${nothing} was written: ${again}${pruning}${trustRemedy('use', context)}correct the source, or use`;
+    return remedyFor(assessment.problems, context.issues, assessment.reading, or);
   }
   return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;
 }

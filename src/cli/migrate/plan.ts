@@ -6,7 +6,7 @@ import { problems } from '../../migration/engine/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Pruned, PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
-import { listIssues, listWarnings, placeOf, pruneRemedy, remedyFor } from './report/issues.ts';
+import { listIssues, listWarnings, placeOf, pruneRemedy, remedyFor, trustRemedy } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
@@ -49,7 +49,7 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
               assessment.problems,
               issues,
               reading,
-              `: ${pruneRemedy('apply with', assessment)}correct the source, or apply with`,
+              `: ${pruneRemedy('apply with', assessment)}${trustRemedy('apply with', context)}correct the source, or apply with`,
             )
           : pruning?.refusal &&
             `${pruning.refusal}: check that the source is whole, then allow it with --prune-at-most N`,

@@ -12,6 +12,8 @@ const overlap = 5 * 60_000;
 export interface RoundChoice extends PruneChoice {
   /** Starts the run over, as if there had been no earlier round. */
   fresh?: boolean | undefined;
+  /** Overwrites what is newer in Redis as well, however long ago the source has changed it. */
+  trustSource?: boolean | undefined;
   /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
   fullEvery?: number | undefined;
   /** The run must be there already. */
@@ -23,7 +25,7 @@ export interface RoundChoice extends PruneChoice {
 /** The round that an apply makes: the one before if that was broken off, otherwise a new one. */
 export function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  { fresh = false, prune: isPruning = false, fullEvery, isNextRound = false, afterwards }: RoundChoice,
+  { fresh = false, prune, trustSource, fullEvery, isNextRound = false, afterwards }: RoundChoice,
   before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean } {
   if (isNextRound && before === undefined) {
@@ -39,8 +41,8 @@ export function nextRound(
   }
   const isSame = last?.selection === selection;
   if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
-  const isDue =
-    fullEvery === undefined ? isPruning || afterwards !== undefined : isOlder(last?.fullAt ?? 0, fullEvery);
+  const needsAll = prune === true || trustSource === true || afterwards !== undefined;
+  const isDue = fullEvery === undefined ? needsAll : isOlder(last?.fullAt ?? 0, fullEvery);
   const readsAll = isDue || (last !== undefined && last.readAll > last.settled);
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;

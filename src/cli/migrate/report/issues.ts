@@ -1,6 +1,7 @@
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
+import type { MigrationContext } from '../../../migration/engine/context.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/engine/issues.ts';
 import type { Assessment } from '../../../migration/engine/read/assess.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
@@ -61,4 +62,11 @@ export function pruneRemedy(verb: 'apply with' | 'use', { freedByPrune, isWhole 
   return isWhole
     ? `${verb} --prune, which removes users who are not in the source, `
     : `${verb} --prune if the users who have the names are no longer in the source, `;
+}
+
+/** The remedy for names of users who are newer in Redis than in the source; '' if there are none. */
+export function trustRemedy(verb: 'apply with' | 'use', { issues, tallies }: MigrationContext): string {
+  return issues.count('username-conflict') > 0 && tallies.of('profiles').newer > 0
+    ? `${verb} --trust-source if the source is right where Redis is newer, `
+    : '';
 }
