@@ -27,9 +27,11 @@ const types = {
 const binaryCharset = 63;
 
 // Writes of a transaction that is open when the snapshot is taken are not in it. Without the PROCESS privilege
-// nothing says when the oldest one began, and a server that is only read, as replicas are, does not know its primary's.
+// nothing says when the oldest one began. A server that is only read, as replicas are, does not know the transactions of
+// its primary, nor does one that writes what other servers send, as a replica or a member of a cluster.
 const settledQuery = `
-  SELECT IF(@@GLOBAL.read_only IN ('0', 'OFF'),
+  SELECT IF(@@GLOBAL.read_only IN ('0', 'OFF') AND NOT EXISTS (
+      SELECT * FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'),
     FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3)))), 0)
   FROM information_schema.innodb_trx
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;

@@ -43,11 +43,13 @@ const sessionSettings = [
 
 // When the oldest transaction that is still open began: what it has written is not in a snapshot taken now. A
 // transaction whose session may not be looked at (that takes pg_read_all_stats), one that is prepared, or one that
-// runs on the primary of this replica may have begun at any time.
+// runs on the primary of this replica, or where this database subscribes, may have begun at any time.
 const settledQuery = `
   SELECT CASE
     WHEN pg_is_in_recovery()
       OR EXISTS (SELECT FROM pg_prepared_xacts WHERE database = current_database())
+      OR EXISTS (SELECT FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid
+        WHERE pg_database.datname = current_database() AND subenabled)
       OR bool_or(coalesce(state, 'disabled') = 'disabled' AND EXISTS (
         SELECT FROM pg_locks WHERE pg_locks.pid = activity.pid AND locktype = 'virtualxid'))
     THEN 0

@@ -199,18 +199,25 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     }
   });
 
-  test('a replica, which may only be read, does not know the transactions of its primary: nothing is settled', async () => {
-    const yaml = 'entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId", key: [userId]}}';
-    const settled = async (): Promise<number> =>
-      await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
-    await runMariadb(server().url(''), 'SET GLOBAL read_only = 1');
-    try {
-      expect(await settled()).toBe(0);
-    } finally {
-      await runMariadb(server().url(''), 'SET GLOBAL read_only = 0');
-    }
-    expect(await settled()).toBeGreaterThan(0);
-  });
+  const follow = ["CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = 1", 'START SLAVE'];
+  test.each([
+    ['may only be read', ['SET GLOBAL read_only = 1'], ['SET GLOBAL read_only = 0']],
+    ['may be written to', follow, ['STOP SLAVE', 'RESET SLAVE ALL']],
+  ])(
+    'a replica that %s does not know the transactions of its primary: nothing is settled',
+    async (_, begin, end) => {
+      const yaml = 'entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId", key: [userId]}}';
+      const settled = async (): Promise<number> =>
+        await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
+      await runMariadb(server().url(''), ...begin);
+      try {
+        expect(await settled()).toBe(0);
+      } finally {
+        await runMariadb(server().url(''), ...end);
+      }
+      expect(await settled()).toBeGreaterThan(0);
+    },
+  );
 
   test("a server's limits on idle transactions do not bind the reader", async () => {
     const limits = ['idle_transaction_timeout', 'idle_readonly_transaction_timeout'];

@@ -274,6 +274,31 @@ describeWithPostgres('a PostgreSQL source', () => {
     for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed RESET ${limit}`);
   });
 
+  test('a database that subscribes to another does not know the transactions there: nothing is settled', async () => {
+    await runPostgres(url, 'CREATE ROLE watcher LOGIN IN ROLE pg_read_all_stats');
+    const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", 2 AS "userId"', key: [userId]}}`;
+    const settled = async (): Promise<number> =>
+      await withSource(url.replace('postgres:secret', 'watcher'), yaml, (source) =>
+        Promise.resolve(source.settledUntil),
+      );
+    await runPostgres(
+      url,
+      `CREATE SUBSCRIPTION copy CONNECTION 'host=127.0.0.1 port=1' PUBLICATION all_tables WITH (connect = false)`,
+      'ALTER SUBSCRIPTION copy ENABLE',
+    );
+    try {
+      expect(await settled()).toBe(0);
+    } finally {
+      await runPostgres(
+        url,
+        'ALTER SUBSCRIPTION copy DISABLE',
+        'ALTER SUBSCRIPTION copy SET (slot_name = NONE)',
+      );
+    }
+    expect(await settled()).toBeGreaterThan(0);
+    await runPostgres(url, 'DROP SUBSCRIPTION copy');
+  });
+
   test('a replica that gives up a long query is named, with the remedy', async () => {
     const message = 'canceling statement due to conflict with recovery';
     await runPostgres(
