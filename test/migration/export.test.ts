@@ -16,7 +16,10 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { RedisKey } from 'ioredis';
 import { exportRecords } from '../../src/migration/engine/export/export.ts';
+import { namesBucketKey, organizationBase, profileKey } from '../../src/redis/keys.ts';
 import { startBridge } from '../support/bridge.ts';
+import { interceptCalls } from '../support/store.ts';
+import { useTestStore } from '../support/use-store.ts';
 import { programOf } from '../support/run/program.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from './small-disk.ts';
@@ -24,6 +27,8 @@ import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTestContext } from './context.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
+
+const redis = await useTestStore();
 
 const id = fc
   .oneof(
@@ -164,6 +169,48 @@ test('an export leaves out a key that is revoked while it is read', async () => 
     context.workspace.close();
     await bridge.close();
   }
+});
+
+test('an export tells of a username that changed hands while it was read, for it cannot be restored as it is', async () => {
+  const tool = await withProfiles(60);
+  const base = organizationBase(tool.prefix, 'acme');
+  let isRenamed = false;
+  const busy = interceptCalls(redis, async (make, command) => {
+    const reply = await make();
+    if (isRenamed || !command.startsWith('eval') || !JSON.stringify(reply).includes('"name 0"')) return reply;
+    isRenamed = true;
+    await redis.hset(profileKey(base, 'u0'), { u: 'new' });
+    await redis.hset(profileKey(base, 'u9'), { u: 'name 0' });
+    await redis.hset(namesBucketKey(base, '0', '0'), { new: 'u0', 'name 0': 'u9' });
+    await redis.hdel(namesBucketKey(base, '0', '0'), 'name 9');
+    return reply;
+  });
+  const context = createTestContext(busy, tool.prefix);
+  const to = join(newFolder(), 'out');
+  try {
+    await exportRecords(context, to, ['profiles'], undefined);
+  } finally {
+    context.workspace.close();
+  }
+  const conflict = {
+    reason: 'username-conflict',
+    where: 'profiles.ndjson:60',
+    detail: 'username "name 0" is also that of user "u0" at profiles.ndjson:1',
+    userId: 'u9',
+  };
+  expect(context.issues.examples()).toMatchObject([conflict]);
+  expect((await createTool().json('plan', '--source', to)).json).toMatchObject({ conflicts: 1 });
+
+  const again = await tool.json('export', '--to', join(newFolder(), 'out'));
+  expect(again).toMatchObject({ exitCode: 0, err: '' });
+  await redis.hset(profileKey(base, 'u0'), { u: 'name 0' });
+  const damaged = join(newFolder(), 'out');
+  expect(await tool.json('export', '--to', damaged)).toMatchObject({
+    exitCode: 1,
+    err: expect.stringMatching(/export again; .* fsck$/m),
+    json: { examples: [conflict] },
+  });
+  expect(readdirSync(damaged)).toContain('profiles.ndjson');
 });
 
 test('an export of an unknown organization is an error, and leaves no folder', async () => {

@@ -1,8 +1,9 @@
 import { exportRecords } from '../../migration/engine/export/export.ts';
+import { problems } from '../../migration/engine/issues.ts';
 import { entityNames, type Entity } from '../../migration/records/records.ts';
-import { formatNumber, totalOf } from '../../lib/numbers.ts';
+import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
-import { listWarnings } from './report/issues.ts';
+import { listIssues, listWarnings } from './report/issues.ts';
 import { commandResult } from './report/command-result.ts';
 import type { CommandResult } from '../tool.ts';
 import { withSession, type CliEnvironment } from './session.ts';
@@ -19,15 +20,25 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
   const { to, entities = entityNames, org } = choice;
   return await withSession(environment, {}, async (context) => {
     const written = await exportRecords(context, to, entities, org);
+    const { issues } = context;
     const sum = totalOf(written.values());
+    const conflicts = issues.count(problems);
     const rows = [...written].map(([entity, count]) => [entity, formatNumber(count)]);
     const report = {
       title: `Exported to ${to}.`,
-      parts: [table(['', 'written'], rows, ['written']), listWarnings(context.issues)],
+      parts: [
+        table(['', 'written'], rows, ['written']),
+        listIssues(issues, 'Problems:', problems),
+        listWarnings(issues),
+      ],
       afterSpeed: '.',
       json: { to, written: sum, entities: Object.fromEntries(written) },
       records: sum,
+      error:
+        conflicts === 0
+          ? undefined
+          : `${counted(conflicts, 'record')} with the username of another one, which changed hands meanwhile: export again; if it says the same then, run profile-bridge admin fsck`,
     };
-    return commandResult('export', startedAt, report, context.issues);
+    return commandResult('export', startedAt, report, issues);
   });
 }

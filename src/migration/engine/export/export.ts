@@ -2,14 +2,17 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
+import { yieldingItems } from '../../../lib/time-slices.ts';
 import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
 import { requireFirstIndexes } from '../current-index.ts';
+import { createGroups } from '../../analysis/groups.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { MigrationError, UsageError } from '../../errors.ts';
-import type { Organization } from '../organizations.ts';
+import { subjectOf } from '../issues.ts';
+import { normalizedIn, type Organization } from '../organizations.ts';
 import type { Entity } from '../../records/records.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
 import { readRecords } from '../stored/read.ts';
@@ -20,7 +23,7 @@ const readAtOnce = 50;
 /**
  * Writes what Redis holds as records, one NDJSON file per entity, ordered by organization and key (code units), so that
  * equal contents give equal bytes. Streams: keys are sorted on disk. If the store is in use, each record is as it was
- * at one instant. Revoked API keys are left out, for a record cannot say that a key is revoked. Files appear in the
+ * at one instant; a username that changed hands meanwhile may be in two of them, which is reported. Revoked API keys are left out, for a record cannot say that a key is revoked. Files appear in the
  * folder only once all of them are complete, the manifest first, so the remains of a killed export are never mistaken
  * for an export. Returns how many records were written, by entity.
  */
@@ -67,6 +70,7 @@ async function writeEntity(
 ): Promise<ManifestEntry> {
   const file = createTextFile(path, exportRemedy);
   const hash = createHash('sha256');
+  const names = createGroups<Named>(context.workspace);
   let [count, done] = [0, 0];
   try {
     for (const batch of inBatches(withoutRepeated(lines), { size: readAtOnce, kindOf: groupOf })) {
@@ -81,13 +85,34 @@ async function writeEntity(
         file.write(line);
         hash.update(line);
         count += 1;
+        const subject = subjectOf(record);
+        if (entity === 'profiles' && subject.username !== undefined)
+          names.add([organization.id, normalizedIn(organization, subject.username)], {
+            ...subject,
+            seq: count,
+          });
       }
       context.progress.advance(`exporting ${entity}`, batch.length, (done += batch.length) / found);
     }
   } finally {
     file.close();
   }
+  await reportShared(context, names.all());
   return { records: count, sha256: hash.digest('hex') };
+}
+
+/** Whose username it is, and on which line. */
+type Named = ReturnType<typeof subjectOf> & { readonly seq: number };
+
+/** Reports usernames that several records have: no store can be restored from those. */
+async function reportShared({ issues }: MigrationContext, groups: Iterable<Named[]>): Promise<void> {
+  for await (const [first, ...others] of yieldingItems(groups)) {
+    for (const { seq, ...subject } of others) {
+      const detail = `username ${JSON.stringify(subject.username)} is also that of user ${JSON.stringify(first?.userId)} at profiles.ndjson:${first?.seq}`;
+      const where = `profiles.ndjson:${seq}`;
+      issues.add({ entity: 'profiles', reason: 'username-conflict', where, detail, ...subject });
+    }
+  }
 }
 
 async function organizationsIn(
