@@ -23,9 +23,10 @@ const readAtOnce = 50;
 /**
  * Writes what Redis holds as records, one NDJSON file per entity, ordered by organization and key (code units), so that
  * equal contents give equal bytes. Streams: keys are sorted on disk. If the store is in use, each record is as it was
- * at one instant; a username that changed hands meanwhile may be in two of them, which is reported. Revoked API keys are left out, for a record cannot say that a key is revoked. Files appear in the
- * folder only once all of them are complete, the manifest first, so the remains of a killed export are never mistaken
- * for an export. Returns how many records were written, by entity.
+ * at one instant; a username that changed hands meanwhile may be in two of them, which is reported. Revoked API keys are
+ * left out, for a record cannot say that a key is revoked. Files appear in the folder only once all of them are
+ * complete, the manifest first, so the remains of a killed export are never mistaken for an export. Returns how many
+ * records were written, by entity.
  */
 export async function exportRecords(
   context: MigrationContext,
