@@ -56,7 +56,9 @@ describe('after a response of the legacy service, a change', () => {
   });
 
   test('with 409 on a name waits for older changes, which may release the name', () => {
-    expect(next(answered(409), { claimsName: true, hasOlder: true })).toMatchObject({ kind: 'retry' });
+    const waits: Partial<Attempts> = { claimsName: true, hasOlder: true };
+    expect(next(answered(409), waits)).toEqual({ kind: 'retry', afterMs: 500 });
+    expect(next(answered(409), { ...waits, sent: 20 })).toEqual({ kind: 'retry', afterMs: 5000 });
     expect(next(answered(409), { claimsName: true })).toEqual({ kind: 'aside' });
     expect(next(answered(409), { hasOlder: true })).toEqual({ kind: 'aside' });
   });
