@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { cutoverRaiseEpoch } from '../../src/cutover/switch/registry.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
 import { denylistWritesKey, settingsKey } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
@@ -78,6 +79,13 @@ describe('the record of local writes', () => {
     await removeDenied(await context(), ['a']);
     expect(await store.hgetall(`${base}denylist-writes`)).toEqual({ '': '0' });
     expect(await denied()).toEqual(['after', 'b']);
+  });
+
+  test('has marks for single names again once the authority has changed, for that of the list no longer counts', async () => {
+    await overwriteDenylist(await context(), ['a']);
+    await cutoverRaiseEpoch(store, base, 3, '', '');
+    await banUsernames(await context(), new Map([['root', 'x']]));
+    expect(await store.hgetall(denylistWritesKey(base))).toEqual({ '': '0', root: '3' });
   });
 });
 
