@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { cutoverRaiseEpoch } from '../../../src/cutover/switch/registry.ts';
 import { encodeReference } from '../../../src/domain/profile.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
@@ -49,5 +50,11 @@ describe('a wallet', () => {
     await setWallet(store, base, 'ada', address, 'wu');
     expect(await profile()).toEqual({});
     expect(await store.hget(`${base}p:ada`, 'wu')).toBe(address);
+  });
+
+  test('is marked as a change made here under the epoch in force', async () => {
+    await cutoverRaiseEpoch(store, base, 3, '', '');
+    await setWallet(store, base, 'ada', address, 'w');
+    expect(await store.hget(`${base}p:ada`, 'b')).toBe('3');
   });
 });
