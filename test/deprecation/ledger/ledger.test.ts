@@ -268,6 +268,8 @@ describe('the ledger', () => {
   ])('keeps the first and last use of a key, if the instance with %s one writes first', async (_what, at) => {
     const prefix = freshPrefix();
     const ledgers = [openLedger(prefix), openLedger(prefix, { now: () => NOON + 5000 })];
+    // What a new ledger writes at once would have the calls.
+    for (const ledger of ledgers) await ledger.flush();
     for (const ledger of ledgers) ledger.record(call('acme', 'k_1', { userAgent: 'App/1' }));
     await ledgers[at]?.flush();
     await ledgers[1 - at]?.flush();
@@ -339,12 +341,17 @@ describe('the ledger', () => {
     const server = await startRedis();
     const client = new Redis(server.url, { retryStrategy: () => 10, maxRetriesPerRequest: null });
     client.on('error', () => {});
-    await client.ping();
+    const error = jest.spyOn(log, 'error');
     const ledger = openLedger('pb:', { closeMs: 20 }, client);
-    ledger.record(call('acme', 'k_1'));
+    await ledger.flush();
     await server.stop();
+    ledger.record(call('acme', 'k_1'));
     await ledger.close();
     client.disconnect();
+    expect(error.mock.calls).toEqual([
+      ['calls were counted but could not be written; coverage shows a gap', { calls: 1 }],
+    ]);
+    error.mockRestore();
   });
 });
 
@@ -405,6 +412,31 @@ describe('coverage', () => {
     const living = openLedger(prefix, { now: () => now });
     await living.flush();
     await until(async () => (await readCoverage(redis, prefix, { start: NOON, end: NOON + 1 })).length === 2);
+    now += 600_000;
+    await living.flush();
+    const range = { start: NOON, end: now };
+    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([
+      { start: NOON, end: NOON + 60_000 },
+    ]);
+    await living.close();
+  });
+
+  test('has a gap where the last calls could not be written on shutdown, though earlier ones could', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    let writes = 0;
+    const failing = interceptCalls(redis, (make, command) => {
+      if (command === 'evalsha' && writes-- <= 0) throw new Error('OOM command not allowed');
+      return make();
+    });
+    const ledger = openLedger(prefix, { now: () => now }, failing);
+    const living = openLedger(prefix, { now: () => now });
+    ledger.record(call('acme', 'k_1'));
+    await ledger.flush();
+    ledger.record(call('acme', 'k_2'));
+    writes = 1;
+    await ledger.close();
+    expect(await counts(prefix, 'acme')).toEqual({ 'k_1|getProfile|2xx': '1' });
     now += 600_000;
     await living.flush();
     const range = { start: NOON, end: now };
