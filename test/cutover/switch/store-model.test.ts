@@ -1,7 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Mode } from '../../../src/cutover/modes.ts';
-import type { SwitchPhase } from '../../../src/cutover/switch/protocol.ts';
+import { readLease, type SwitchPhase } from '../../../src/cutover/switch/protocol.ts';
 import {
   newRegistration,
   readCutover,
@@ -141,4 +142,10 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
     }),
     { numRuns: 100 },
   );
+});
+
+test('a withdrawal goes on without an instance only once that serves no reads by what it last heard', () => {
+  const script = readFileSync('src/redis/lua/lib/cutover.lua', 'utf8');
+  const silentAfter = /^local silent_after = (\d+)$/m.exec(script)?.[1];
+  expect(Number(silentAfter)).toBeGreaterThan(readLease);
 });
