@@ -137,6 +137,15 @@ test('an overwrite that the legacy service answers with names in use is set asid
   expect(await setAside()).toMatchObject([{ change: { kind: 'overwrite' }, status: 200, reason }]);
 });
 
+test('a change that was refused is set aside without what the legacy service says of it, which may be personal', async () => {
+  const chunks = [Buffer.from('{"code":"Ada Lovelace is taken"}')];
+  here.legacy.behaviour.override = { method: 'PUT', status: 422, headers: {}, chunks };
+  await here.put('ada', 'Ada');
+  start();
+  await until(async () => (await here.waiting()) === 0);
+  expect(await setAside()).toMatchObject([{ status: 422, reason: 'the legacy service refused it' }]);
+});
+
 test('a page that something in front of the legacy service answers with success takes no change for made', async () => {
   const page = Buffer.from('<!doctype html><title>Maintenance</title>');
   const override = { method: 'PUT', headers: { 'content-type': 'text/html' }, chunks: [page] };
@@ -280,10 +289,13 @@ describe('a change whose key the legacy service refuses', () => {
     here.legacy.behaviour.failWith = 401;
     await here.put('ada', 'Ada');
     start();
-    await until(() => sentBy('ada') === 1);
+    await earlier(tenMinutes, 'ada');
     here.legacy.behaviour.failWith = undefined;
     await until(async () => (await here.waiting()) === 0);
-    expect(await store.exists(`${here.base}cutover:replay-refusals`)).toBe(0);
+    expect(await here.queue.refuse(organizationId, keyIdOf('ada'))).toEqual({
+      forMs: 0,
+      isOtherAccepted: false,
+    });
   });
 
   test('makes the replay pause with a reason if three different keys are refused in a row', async () => {
