@@ -5,6 +5,9 @@ import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { runTool } from '../../support/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 
+/** `test`, or visibly skipped where the machine does not tell how much memory a process takes. */
+const testMemory = residentMiB(process.pid) === undefined ? test.skip : test;
+
 const mebibyte = 1024 * 1024;
 const organizations = ['acme', 'blue', 'coral'];
 
@@ -36,9 +39,9 @@ afterAll(async () => {
   await legacy.close();
 });
 
-test('in mirror mode three bodies of 80 MiB at a time take the bridge less than 160 MiB', async () => {
+testMemory('in mirror mode three bodies of 80 MiB at once take the bridge less than 160 MiB', async () => {
   const [bridge] = deployment.bridges;
-  // 0 if the machine does not tell.
+  // Unknown for a moment while a process that it has started ends.
   const resident = (): number => residentMiB(bridge.pid()) ?? 0;
   const before = resident();
   let most = before;
