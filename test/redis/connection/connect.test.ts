@@ -57,7 +57,7 @@ describe('a store that serves', () => {
     expect(await client.get(key)).toBe('v');
   });
 
-  test('sends the commands of one turn in one packet, in order', async () => {
+  test('answers the commands of one turn in order', async () => {
     const client = await open((await redis()).url);
     const replies = await Promise.all(Array.from({ length: 100 }, () => client.incr('n')));
     expect(replies).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
@@ -152,7 +152,7 @@ describe('a store that is away', () => {
       await new Promise((resolve) => {
         setImmediate(resolve);
       });
-      // Queued behind the first one by automatic pipelining.
+      // The second one is sent while the first has no answer.
       for (const refused of await Promise.all([refusal(first), refusal(client.incr('n'))])) {
         expect(isStoreUnavailable(refused.error)).toBe(true);
         expect(refused.milliseconds).toBeLessThan(2000);
