@@ -25,6 +25,7 @@ import type { ProfileChange } from '../../../../src/domain/profile.ts';
 import { trackPending } from '../../../../src/media/lifecycle.ts';
 import { anyCommand, run, type Command, type Model } from '../../../redis/model.ts';
 import { freshPrefix } from '../../../support/redis.ts';
+import { interceptCalls } from '../../../support/store.ts';
 import { storeTime } from '../../../../src/redis/connection/client.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
@@ -77,6 +78,18 @@ async function upload(userId: string, file: string) {
 async function waiting(): Promise<AcceptedChange[]> {
   return (await queue.read(organizationId, 1000)).map(({ change }) => change);
 }
+
+/** The names of the overwrite that waits first. */
+async function queuedList(): Promise<string[]> {
+  const [change] = await waiting();
+  if (change?.kind !== 'overwrite') throw new Error('the overwrite is not queued');
+  const names: string[] = [];
+  for await (const part of queue.readList(organizationId, change.list)) names.push(...part);
+  return names;
+}
+
+/** The keys of the lists of overwrites. */
+const lists = (): string => `${base}cutover:replay-list:*`;
 
 /** All keys of the organization and what they hold, except what was recorded of the call itself. */
 /** Except for whether there may be new changes, which another one that is refused announces as well. */
@@ -165,12 +178,22 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
   test.each([0, 1, 500])('an overwrite with %i names: the whole list, as it was given', async (count) => {
     const names = Array.from({ length: count }, (_, at) => `Ñ${at}`);
     expect(await overwriteDenylist(await byAdmin(), names)).toEqual({ kind: 'overwritten' });
-    const [change] = await waiting();
-    if (change?.kind !== 'overwrite') throw new Error('the overwrite is not queued');
-    const listed: string[] = [];
-    for await (const part of queue.readList(organizationId, change.list)) listed.push(...part);
-    expect(listed).toEqual(names);
-    if (count > 0) expect(await store.pttl(`${base}cutover:replay-list:${change.list}`)).toBe(-1);
+    expect(await queuedList()).toEqual(names);
+    for (const list of await store.keys(lists())) expect(await store.pttl(list)).toBe(-1);
+  });
+
+  test('an overwrite whose list is gone before it is committed: the whole list, by another attempt', async () => {
+    let calls = 0;
+    const losing = interceptCalls(store, async (send, command) => {
+      // After the stage was opened and filled.
+      const isFirstCommit = command === 'evalsha' && ++calls === 3;
+      if (isFirstCommit) await store.del(await store.keys(lists()));
+      return await send();
+    });
+    const context = { ...(await byAdmin()), store: losing };
+    expect(await overwriteDenylist(context, ['a', 'b'])).toEqual({ kind: 'overwritten' });
+    expect(await waiting()).toHaveLength(1);
+    expect(await queuedList()).toEqual(['a', 'b']);
   });
 
   test('nothing, if the change is refused', async () => {
@@ -181,8 +204,7 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
     await banUsernames(await byAdmin(), new Map([['Ada', 'Ada']]));
     await removeDenied(await byAdmin(), ['Ada']);
     expect(await waiting()).toEqual(before);
-    const lists = await store.keys(`${base}cutover:replay-list:*`);
-    expect(lists).toEqual([]);
+    expect(await store.keys(lists())).toEqual([]);
   });
 });
 
@@ -328,7 +350,7 @@ describe('the queue', () => {
     await overwriteDenylist(await byAdmin(), ['a']);
     const [entry] = await queue.read(organizationId, 1);
     await queue.complete(organizationId, entry?.id ?? '');
-    expect(await store.keys(`${base}cutover:replay-list:*`)).toEqual([]);
+    expect(await store.keys(lists())).toEqual([]);
   });
 
   test('reports how many entries wait, and in which organizations', async () => {
