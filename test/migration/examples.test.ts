@@ -164,11 +164,17 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
     expect(await apply()).toMatchObject({ exitCode: 0, json: { created: 3000 } });
     await runPostgres(
       url,
-      // Within the overlap, at the very same instant; and two names that change hands.
+      // Within the overlap, at the very same instant.
       "UPDATE players SET name = 'q' || id WHERE id % 1000 = 5",
+      // Within it, by a transaction that began four minutes before the newest change.
+      "INSERT INTO players VALUES (3001, 'late', '2026-03-01 11:56:00+00')",
+      // Two names that change hands.
       "UPDATE players SET name = CASE id WHEN 1 THEN 'p2' ELSE 'p1' END, changed = '2026-03-02 12:00:00+00' WHERE id IN (1, 2)",
     );
-    expect(await apply()).toMatchObject({ exitCode: 0, json: { read: 3000, updated: 5, conflicts: 0 } });
+    expect(await apply()).toMatchObject({
+      exitCode: 0,
+      json: { read: 3001, created: 1, updated: 5, conflicts: 0 },
+    });
     // The others now lie before the high-water mark and its overlap.
     await runPostgres(url, "UPDATE players SET name = NULL, changed = '2026-03-02 12:00:00+00' WHERE id = 3");
     expect(await apply()).toMatchObject({ exitCode: 0, json: { read: 3, updated: 1, unchanged: 2 } });
@@ -181,7 +187,7 @@ describeWithPostgres('the worked example for PostgreSQL', () => {
     });
     expect(await apply('--prune')).toMatchObject({
       exitCode: 0,
-      json: { read: 2999, pruned: { profiles: 1 } },
+      json: { read: 3000, pruned: { profiles: 1 } },
     });
     expect(await own.json('verify', '--source', url, '--mapping', mapping)).toMatchObject({ exitCode: 0 });
   });

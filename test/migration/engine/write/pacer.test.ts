@@ -1,5 +1,5 @@
 import { expect, jest, test } from '@jest/globals';
-import { createPacer } from '../../../src/migration/engine/write/pacer.ts';
+import { createPacer } from '../../../../src/migration/engine/write/pacer.ts';
 
 test('whoever waits longer than a rate demands is not overtaken by the next', async () => {
   const pacer = createPacer(1000, new AbortController().signal);
