@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { replayAsideKey, replayKey } from '../../../src/redis/keys.ts';
-import { runTool } from '../../support/admin.ts';
-import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { createReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
+import { replayAsideKey, replayKey } from '../../../../src/redis/keys.ts';
+import { runTool } from '../../../support/admin.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../../cutover/legacy-bridge.ts';
 
 let here: LegacyBridge;
 beforeAll(async () => {
