@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { createFindings, type Findings } from '../../../src/cutover/compare/findings.ts';
 import type { Log } from '../../../src/log.ts';
 import { storeTime } from '../../../src/redis/connection/client.ts';
@@ -110,6 +110,16 @@ test('a gap lasts for as long as the change may still take effect', async () => 
   await findings.flush();
   const gap = JSON.parse((await store.hget(gapsKey(base), 'unmarked-change')) ?? '') as { last: number };
   expect(gap.last).toBeGreaterThanOrEqual(before + 60_000);
+});
+
+test('a gap noted by an instance whose clock is ahead begins by the clock of the store', async () => {
+  const ahead = Date.now() + 3_600_000;
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(ahead);
+  findings.gap('acme', 'unmarked-change', 0);
+  clock.mockRestore();
+  await findings.flush();
+  const gap = JSON.parse((await store.hget(gapsKey(base), 'unmarked-change')) ?? '') as { first: number };
+  expect(gap.first).toBeLessThan(ahead - 1_800_000);
 });
 
 const judged = (sha256: string, status: number, here: string) =>
