@@ -446,6 +446,23 @@ describe('coverage', () => {
     await living.close();
   });
 
+  test('has a gap where an instance crashed while it recorded more than one day', async () => {
+    const prefix = freshPrefix();
+    let now = Date.parse('2027-03-01T22:00:00Z');
+    let days = Infinity;
+    const crashing = interceptCalls(redis, (make, command) => {
+      if (command === 'hset' && days-- <= 0) throw new Error('Connection is closed.');
+      return make();
+    });
+    const ledger = openLedger(prefix, { now: () => now }, crashing);
+    await ledger.flush();
+    now = Date.parse('2027-03-02T01:00:00Z');
+    days = 1;
+    await ledger.flush();
+    const range = { start: Date.parse('2027-03-01T22:00:00Z'), end: Date.parse('2027-03-02T00:00:00Z') };
+    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([range]);
+  });
+
   test('has a gap of one flush interval after a crash', async () => {
     const prefix = freshPrefix();
     let now = NOON;
