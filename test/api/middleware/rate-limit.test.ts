@@ -2,10 +2,15 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { createFailureLimiter } from '../../../src/api/middleware/rate-limit.ts';
 import type { Config } from '../../../src/config.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { openTestStore, startBridge, type TestBridge } from '../../support/bridge.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { interceptCalls } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
 import { createClient, type Answer, type Client } from '../../support/client.ts';
 
+const store = await useTestStore();
 const running: TestBridge[] = [];
 afterEach(async () => {
   await Promise.all(running.splice(0).map((bridge) => bridge.close()));
@@ -112,12 +117,28 @@ describe('the address of a client', () => {
   });
 });
 
-test('without Redis failures are limited in memory', async () => {
-  const store = await openTestStore();
-  await closeRedis(store);
-  const countFailure = createFailureLimiter(store, 'unused:', { requests: 2, seconds: 60 });
+/** Counts failures of an address, of which two are allowed. */
+function counting(client: RedisClient): (ip: string) => Promise<void> {
+  const countFailure = createFailureLimiter(client, freshPrefix(), { requests: 2, seconds: 60 });
   const response = { setHeader: () => {} } as unknown as Response;
-  const count = (ip: string) => countFailure({ ip } as Request, response);
+  return async (ip) => await countFailure({ ip } as Request, response);
+}
+
+test('failures above the limit are refused without asking Redis', async () => {
+  let calls = 0;
+  const count = counting(interceptCalls(store, (make) => (++calls, make())));
+  for (let i = 0; i < 2; i++) await count('192.0.2.1');
+  await expect(count('192.0.2.1')).rejects.toThrow('rate-limited');
+  const before = calls;
+  expect(before).toBeGreaterThan(2);
+  for (let i = 0; i < 10; i++) await expect(count('192.0.2.1')).rejects.toThrow('rate-limited');
+  expect(calls).toBe(before);
+});
+
+test('without Redis failures are limited in memory', async () => {
+  const closed = await openTestStore();
+  await closeRedis(closed);
+  const count = counting(closed);
   await count('192.0.2.1');
   await count('192.0.2.1');
   await expect(count('192.0.2.1')).rejects.toThrow('rate-limited');
