@@ -44,7 +44,7 @@ export async function bodyOf({ body }: Pick<LegacyResponse, 'body'>): Promise<Bu
   return whole;
 }
 
-/** What a response's body says: undefined if it is empty, null if it is not JSON, or too long. */
+/** What a response's body says: undefined if it is blank or says null, null if it is not JSON, or too long. */
 export async function readAnswer(
   { headers }: Pick<LegacyResponse, 'headers'>,
   bytes: Buffer | undefined,
@@ -55,7 +55,9 @@ export async function readAnswer(
     for (const coding of codingsOf(headers).toReversed()) {
       decoded = decoded && (await decoders[coding]?.(decoded, { maxOutputLength: maxResponseBytes }));
     }
-    return decoded === undefined ? null : (JSON.parse(utf8.decode(decoded)) as unknown);
+    if (decoded === undefined) return null;
+    const text = utf8.decode(decoded);
+    return text.trim() === '' ? undefined : ((JSON.parse(text) as unknown) ?? undefined);
   } catch {
     return null;
   }

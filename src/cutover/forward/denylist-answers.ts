@@ -6,14 +6,27 @@ export function stringsIn(answer: unknown, name: string): string[] | undefined {
 
 /**
  * The names that a ban could not add (contract 4.3.5), or for which an overwrite was not made (4.5.2). The contract does
- * not show the list's shape, nor the status: it is any one list of strings. Without a body, there are none.
+ * not show the list's shape, nor the status: it is the only list, and one of strings. Without any content, there are
+ * none; undefined if it cannot be told.
  */
 export function namesNotAdded(answer: unknown): string[] | undefined {
-  if (answer === undefined) return [];
+  if (isEmpty(answer)) return [];
   if (isStrings(answer)) return answer;
   if (typeof answer !== 'object' || answer === null) return undefined;
-  const [list, ...others] = Object.values(answer).filter(isStrings);
-  return stringsIn(answer, 'usernamesNotAdded') ?? (others.length === 0 ? list : undefined);
+  const [list, ...others] = Object.values(answer).filter(Array.isArray);
+  return (
+    stringsIn(answer, 'usernamesNotAdded') ?? (others.length === 0 && isStrings(list) ? list : undefined)
+  );
+}
+
+/** The names that were not removed since they are in use (contract 4.4); undefined if it cannot be told. */
+export function namesInUse(answer: unknown): string[] | undefined {
+  return isEmpty(answer) ? [] : stringsIn(answer, 'usernamesInUse');
+}
+
+function isEmpty(answer: unknown): boolean {
+  if (answer === undefined) return true;
+  return typeof answer === 'object' && answer !== null && Object.keys(answer).length === 0;
 }
 
 function isStrings(value: unknown): value is string[] {

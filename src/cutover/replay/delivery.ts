@@ -2,7 +2,7 @@ import { readWhole, type MediaStore } from '../../media/store.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { bodyOf, readAnswer } from '../forward/content.ts';
-import { namesNotAdded } from '../forward/denylist-answers.ts';
+import { namesInUse, namesNotAdded } from '../forward/denylist-answers.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
 import type { AcceptedChange, QueuedChange } from './queue/changes.ts';
@@ -106,7 +106,7 @@ export function createDelivery(options: DeliveryOptions) {
       const answer = await readAnswer(response, body);
       const { status } = response;
       const outcome: DeliveryOutcome = { kind: 'answered', status };
-      if (isForeign(answer, body)) outcome.isForeign = true;
+      if (answer === null) outcome.isForeign = true;
       return { outcome, ...read(prepared, response, answer) };
     },
     /**
@@ -122,17 +122,12 @@ export function createDelivery(options: DeliveryOptions) {
       try {
         const response = await legacy.send(request);
         const body = await bodyOf(response);
-        return probeSucceeded(response.status, isForeign(await readAnswer(response, body), body));
+        return probeSucceeded(response.status, (await readAnswer(response, body)) === null);
       } catch {
         return false;
       }
     },
   };
-}
-
-/** Whether a response's body, which says `answer` (readAnswer), is neither blank nor JSON. */
-function isForeign(answer: unknown, body: Buffer | undefined): boolean {
-  return answer === null && !/^\s*(null\s*)?$/.test(body?.toString('latin1') ?? 'too long');
 }
 
 /** What a response contains besides its status. */
@@ -145,14 +140,14 @@ function read(
     const code = codeIn(answer);
     return code === undefined ? {} : { remark: code };
   }
-  const { profilePictureUrl, usernamesInUse } = (answer ?? {}) as Record<string, unknown>;
   if (kind === 'put') {
+    const { profilePictureUrl } = (answer ?? {}) as Record<string, unknown>;
     const isShown = file !== undefined && typeof profilePictureUrl === 'string';
     return isShown ? { uploaded: { file, url: profilePictureUrl } } : {};
   }
-  const left = kind === 'remove' ? usernamesInUse : namesNotAdded(answer);
-  if (!Array.isArray(left) || left.length === 0) return {};
-  return { remark: remarks[kind](left.length) };
+  const left = kind === 'remove' ? namesInUse(answer) : namesNotAdded(answer);
+  if (left === undefined) return { remark: 'its answer could not be read' };
+  return left.length === 0 ? {} : { remark: remarks[kind](left.length) };
 }
 
 /** What the legacy service did not do, for this many names. */

@@ -516,6 +516,16 @@ describe('a denylist change', () => {
     },
   );
 
+  test.each(['\n', '{}'])(
+    'that is answered 200 with %j, which names none that were not added, is applied',
+    async (answer) => {
+      here.legacy.behaviour.override = { method: 'POST', headers: {}, chunks: [Buffer.from(answer)] };
+      const name = `added after ${JSON.stringify(answer)}`;
+      expect(await denylist('POST', 'deny', { [name]: 'x' })).toBe(200);
+      await until(async () => (await deniedHere()).includes(name));
+    },
+  );
+
   test.each([
     ['ban', 'POST', 'deny', { unread: 'x' }],
     ['removal', 'DELETE', 'deny', ['unread']],
@@ -533,16 +543,18 @@ describe('a denylist change', () => {
     },
   );
 
-  test('whose response has several lists, neither of which is known to be of names not added, leaves a gap on record', async () => {
-    const { store } = here.bridge;
-    const { base } = here.organization;
-    await store.del(gapsKey(base));
-    const chunks = [Buffer.from('{"added":["one"],"refused":["two"]}')];
-    here.legacy.behaviour.override = { method: 'POST', headers: {}, chunks };
-    expect(await denylist('POST', 'deny', { one: 'x', two: 'y' })).toBe(200);
-    await until(() => store.hexists(gapsKey(base), 'denylist-response-unreadable'));
-    expect(await deniedHere()).not.toContain('two');
-  });
+  test.each(['{"added":["one"],"refused":["two"]}', '{"added":["one"],"errors":[{"username":"two"}]}'])(
+    'whose response has several lists, neither of which is known to be of names not added, %s, leaves a gap on record',
+    async (answer) => {
+      const { store } = here.bridge;
+      const { base } = here.organization;
+      await store.del(gapsKey(base));
+      here.legacy.behaviour.override = { method: 'POST', headers: {}, chunks: [Buffer.from(answer)] };
+      expect(await denylist('POST', 'deny', { one: 'x', two: 'y' })).toBe(200);
+      await until(() => store.hexists(gapsKey(base), 'denylist-response-unreadable'));
+      expect(await deniedHere()).not.toContain('two');
+    },
+  );
 
   test('that has lost its turn is not applied, and leaves a gap on record', async () => {
     const { store } = here.bridge;

@@ -146,6 +146,40 @@ test('a change that was refused is set aside without what the legacy service say
   expect(await setAside()).toMatchObject([{ status: 422, reason: 'the legacy service refused it' }]);
 });
 
+/** Has a denylist operation answered with success and this body. */
+const answering = (method: string, body: string): void => {
+  here.legacy.behaviour.override = { method, headers: {}, chunks: [Buffer.from(body)] };
+};
+
+test.each([
+  ['POST', '{"errors":[{"username":"bad","reason":"in use"}]}'],
+  ['POST', '{"added":["good"],"notAdded":["bad"]}'],
+  ['POST', '{"added":["good"],"errors":[{"username":"bad"}]}'],
+  ['PUT', '{"usernames":[{"name":"bad"}]}'],
+  ['DELETE', '{"usernamesDeleted":["good"],"inUse":["bad"]}'],
+])('a denylist change by %s is set aside if %s does not say what was not done', async (method, body) => {
+  await here.ban({ was: 'other' });
+  start();
+  await until(async () => (await here.waiting()) === 0);
+  answering(method, body);
+  if (method === 'POST') await here.ban({ good: 'x', bad: 'y' });
+  else if (method === 'PUT') await here.overwrite(['good', 'bad']);
+  else await here.remove(['was']);
+  await until(async () => (await here.waiting()) === 0);
+  expect(await setAside()).toMatchObject([{ status: 200, reason: 'its answer could not be read' }]);
+});
+
+test.each(['\n', 'null', '{}'])(
+  'a denylist change that is answered with success and %j is made',
+  async (body) => {
+    answering('POST', body);
+    await here.ban({ good: 'x' });
+    start();
+    await until(async () => (await here.waiting()) === 0);
+    expect(await setAside()).toEqual([]);
+  },
+);
+
 test('a page that something in front of the legacy service answers with success takes no change for made', async () => {
   const page = Buffer.from('<!doctype html><title>Maintenance</title>');
   const override = { method: 'PUT', headers: { 'content-type': 'text/html' }, chunks: [page] };
