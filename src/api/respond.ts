@@ -64,7 +64,10 @@ export const answerErrors: ErrorRequestHandler = (error: unknown, _request, resp
 
 /** An unexpected error is a bug in this service: it is logged, and the client gets only the request's id. */
 function toProblem(error: unknown, call: Call): ProblemError {
-  if (error instanceof ProblemError) return error;
+  if (error instanceof ProblemError) {
+    if (error.cause !== undefined) call.failure = describeCause(error.cause);
+    return error;
+  }
   // Express decodes the parameters of a path.
   if (error instanceof URIError) return new ProblemError('not-found', 'There is nothing at this path.');
   if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
@@ -88,6 +91,12 @@ function toProblem(error: unknown, call: Call): ProblemError {
     'internal-error',
     'The request could not be served because of a bug in the service.',
   );
+}
+
+/** An error in one short line. One of several addresses tried has a code only, and OpenSSL's messages have many lines. */
+function describeCause(cause: unknown): string {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  return [code, message].filter(Boolean).join(': ').replaceAll(/\s+/g, ' ').trim().slice(0, 300);
 }
 
 function send(response: Response, status: number, type: string, text: string | Buffer): void {

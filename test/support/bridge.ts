@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { assemble, type Bridge } from '../../src/assemble.ts';
 import { readConfig, type Config } from '../../src/config.ts';
 import { defaultSettings, type OrganizationSettings } from '../../src/domain/settings.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog, type Log } from '../../src/log.ts';
 import { createApiKey, type NewApiKey } from '../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
@@ -46,7 +46,7 @@ let organizations = 0;
  * Starts the whole bridge in this process, on the run's Redis and a port and key prefix of its own. It waits for Redis
  * and the legacy service as long as it takes, unless a test sets its own limits.
  */
-export async function startBridge(overrides: Overrides = {}): Promise<TestBridge> {
+export async function startBridge(overrides: Overrides = {}, log?: Log): Promise<TestBridge> {
   const dataDir = await mkdtemp(join(tmpdir(), 'bridge-'));
   const config: Config & Overrides = {
     ...readConfig({
@@ -61,7 +61,7 @@ export async function startBridge(overrides: Overrides = {}): Promise<TestBridge
     redisTimeouts: patient,
     ...overrides,
   };
-  const bridge = await assemble(config, createLog(config.logLevel));
+  const bridge = await assemble(config, log ?? createLog(config.logLevel));
   const store = await openTestStore(config.redisUrl);
 
   return {

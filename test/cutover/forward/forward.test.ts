@@ -6,7 +6,9 @@ import { connect } from 'node:net';
 import { setInterval, setTimeout as sleep } from 'node:timers/promises';
 import { runInThisContext } from 'node:vm';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { createLog } from '../../../src/log.ts';
+import { startBridge } from '../../support/bridge.ts';
 import { unusedPort } from '../../support/redis.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 import { until } from '../../support/until.ts';
@@ -348,12 +350,24 @@ test('a response that comes without end, however steadily, is cut off', async ()
   }
 });
 
-test('a legacy service that is not there is a 502', async () => {
-  const alone = await startLegacyBridge({ legacyBaseUrl: `http://127.0.0.1:${await unusedPort()}` });
+test.each([
+  ['is not there', async () => `http://127.0.0.1:${await unusedPort()}`, /^ECONNREFUSED: /],
+  ['has no such name', () => 'http://legacy.invalid', /^(ENOTFOUND|EAI_AGAIN): .*legacy\.invalid/],
+  ['is reached by the wrong scheme', () => here.legacy.url.replace('http', 'https'), /SSL/],
+])('a legacy service that %s is a 502, and the log has the cause', async (_, urlOf, cause) => {
+  const log = createLog('error');
+  const warn = jest.spyOn(log, 'warn');
+  const alone = await startBridge({ legacyBaseUrl: await urlOf() }, log);
   try {
-    const response = await alone.send('any', 'GET', '/api/profile/');
+    const response = await fetch(`${alone.url}/api/profile/`, { headers: credentials() });
     expect(response.status).toBe(502);
-    expect(await response.json()).toMatchObject({ code: 'legacy-unavailable' });
+    const text = await response.text();
+    expect(JSON.parse(text)).toMatchObject({ code: 'legacy-unavailable' });
+    expect(text).not.toMatch(cause);
+    const calls = warn.mock.calls as unknown as [message: string, { failure: string }][];
+    const [, { failure }] = await until(() => calls.find(([message]) => message === 'answered'));
+    expect(failure).toMatch(cause);
+    expect(failure.length).toBeLessThanOrEqual(300);
   } finally {
     await alone.close();
   }
