@@ -88,7 +88,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       if (entry.refusals.size === 0) reportWaiting(entry, status, remark);
       const refused = await queue.refuse(organizationId, key.keyId);
       entry.refusals.set(key.keyId, { ...refused, status, code: remark });
-      return throttle.refused(key.keyId);
+      return throttle.refused(key.keyId, organizationId);
     }
     if (outcome.kind === 'answered') throttle.answered();
     if (next.kind === 'done' && remark === undefined) {

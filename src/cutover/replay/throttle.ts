@@ -68,10 +68,13 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
       isShown = false;
     },
     /** The legacy service has refused a key, of this public id. */
-    refused: (keyId: string): void => {
-      refusedKeys.add(keyId);
+    refused: (keyId: string, organizationId: string): void => {
+      refusedKeys.add(`${keyId} of ${organizationId}`);
       if (refusedKeys.size < maxRefusedKeys) return;
-      pause(`the legacy service has refused ${maxRefusedKeys} different API keys in a row`);
+      const some = [...refusedKeys].slice(0, maxRefusedKeys).join(', ');
+      pause(
+        `the legacy service has refused ${maxRefusedKeys} different API keys in a row (${some}): have it accept them (one made by admin key create is unknown there), or check LEGACY_BASE_URL`,
+      );
     },
   };
 }
