@@ -3,6 +3,7 @@ import { organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { bodyOf, readAnswer } from '../forward/content.ts';
 import { namesInUse, namesNotAdded } from '../forward/denylist-answers.ts';
+import { valuesOf } from '../forward/headers.ts';
 import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
 import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
 import type { AcceptedChange, QueuedChange } from './queue/changes.ts';
@@ -104,8 +105,10 @@ export function createDelivery(options: DeliveryOptions) {
         return { outcome: { kind: isUndelivered(error) ? 'unreachable' : 'lost' } };
       }
       const answer = await readAnswer(response, body);
-      const { status } = response;
+      const { status, headers } = response;
       const outcome: DeliveryOutcome = { kind: 'answered', status };
+      const [retryAfter = ''] = valuesOf(headers, 'retry-after');
+      if (/^\d{1,9}$/.test(retryAfter)) outcome.retryAfter = Number(retryAfter);
       if (answer === null) outcome.isForeign = true;
       return { outcome, ...read(prepared, response, answer) };
     },

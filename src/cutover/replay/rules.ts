@@ -52,8 +52,11 @@ export function orderForm(name: string): string {
 
 /** The outcome of a request. */
 export type DeliveryOutcome =
-  /** `isForeign`: its body is neither empty nor JSON, so it is perhaps not the legacy service that has answered. */
-  | { kind: 'answered'; status: number; isForeign?: boolean }
+  /**
+   * `isForeign`: its body is neither empty nor JSON, so it is perhaps not the legacy service that has answered.
+   * `retryAfter`: its Retry-After, in s.
+   */
+  | { kind: 'answered'; status: number; isForeign?: boolean; retryAfter?: number }
   /** It was certainly not delivered: there was no connection. */
   | { kind: 'unreachable' }
   /** It may take effect, or may have done so: no response in time, or a broken connection. */
@@ -96,7 +99,8 @@ export function delayAfter(attempts: number): number {
  * outcome twice as long must pass before the change is sent again: an earlier request must not land after a later one.
  */
 export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutMs: number): Next {
-  const afterMs = delayAfter(attempts.sent);
+  const asked = outcome.kind === 'answered' ? (outcome.retryAfter ?? 0) * 1000 : 0;
+  const afterMs = Math.max(delayAfter(attempts.sent), Math.min(asked, delays.longest));
   const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs) };
   if (outcome.kind === 'unreachable') {
     return { kind: 'pause', reason: 'the legacy service cannot be reached' };

@@ -64,6 +64,22 @@ describe('a change that the legacy service fails to make', () => {
     ]);
   });
 
+  test('is not sent again before the time that Retry-After asks for', async () => {
+    const headers = { 'retry-after': '30' };
+    here.legacy.behaviour.override = { method: 'PUT', status: 429, headers, chunks: [] };
+    await here.put('ada', 'Ada');
+    start();
+    await until(() => sentBy('ada') === 1);
+    here.legacy.behaviour.override = undefined;
+    clock += 25_000;
+    await here.put('bob', 'Bob');
+    await until(() => here.legacy.organization(organizationId).profiles.has('bob'));
+    expect(sentBy('ada')).toBe(1);
+    clock += 5000;
+    await until(async () => (await here.waiting()) === 0);
+    expect(sentBy('ada')).toBe(2);
+  });
+
   test('keeps waiting while reads are answered with a page', async () => {
     failingFor('ada');
     const page = { headers: {}, chunks: [Buffer.from('<!doctype html>')] };
@@ -332,7 +348,7 @@ describe('a change whose key the legacy service refuses', () => {
     });
   });
 
-  test('makes the replay pause with a reason if three different keys are refused in a row', async () => {
+  test('makes the replay pause if three different keys are refused in a row, and names them and the remedy', async () => {
     for (const user of ['ada', 'bob', 'eve']) await here.put(user, user, true);
     start();
     await until(async () => (await here.queue.state()).pausedBecause !== undefined);
