@@ -11,6 +11,7 @@ import { table } from '../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../command-line.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
 import { done, problem, type CommandResult } from '../tool.ts';
+import { warnOfLegacy } from './legacy.ts';
 import { organizationOption, parseFutureInstant } from './options.ts';
 
 interface CreateOptions {
@@ -55,7 +56,9 @@ export function addKey(program: AdminCommand): void {
     .runs(listKeys);
   group
     .command('revoke')
-    .description('revoke an API key; the next request with it is refused')
+    .description(
+      'revoke an API key; the next request with it is refused, in shadow and mirror once the legacy service refuses it',
+    )
     .argument('<key-id>', 'public id, as shown by key list', parseId)
     .requiredOption(...organizationOption)
     .examples('key revoke --org acme k_0123456789abcdef')
@@ -70,6 +73,7 @@ async function createKey(
   const key = { role, userId: user, client, expiresAt: expires };
   const { apiKey, keyId } = await createApiKey(store, base, key);
   const text = `${apiKey}\n\nKey ${keyId}. The key itself is not stored and cannot be shown again.`;
+  await warnOfLegacy(context, 'it refuses the key, and changes made with it, until it has the key as well');
   const note = '\nIt acts for no user, so profile requests with it are refused: create one with --user.';
   return done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text);
 }
@@ -111,6 +115,7 @@ async function revokeKey(
       `${JSON.stringify(org)} has no key ${JSON.stringify(keyId)}: see ${adminCommand} key list for the public ids`,
     );
   }
+  await warnOfLegacy(context, 'it accepts the key until it is revoked there as well');
   return done(
     { keyId, revoked: true },
     outcome === 'already' ? `Key ${keyId} was already revoked.` : `Key ${keyId} is revoked.`,

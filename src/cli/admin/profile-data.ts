@@ -3,6 +3,7 @@ import { addToCollection, setObject, setWallet } from '../../redis/operator/prof
 import { parseId } from '../command-line.ts';
 import type { AdminCommand } from './context.ts';
 import { done } from '../tool.ts';
+import { warnOfLegacy } from './legacy.ts';
 import { organizationOption, parseHttpUrl, parseWallet } from './options.ts';
 
 /*
@@ -35,6 +36,7 @@ export function addObject(program: AdminCommand): void {
       const { store, base } = await context.existingOrganization(org);
       const reference = { datasourceId: datasource, objectDefinitionId: object };
       await setObject(store, base, encodeReference(reference), url);
+      await warnOfLegacy(context, 'set the URL there as well, or profiles get the one that it shows');
       const text = `Object ${object} of ${datasource} has the URL ${url}.`;
       return done({ organizationId: org, ...reference, url }, text);
     });
@@ -90,6 +92,7 @@ export function addWallet(program: AdminCommand): void {
     .runs(async (context, { org, user, address, unverified = false }: WalletOptions) => {
       const { store, base } = await context.existingOrganization(org);
       await setWallet(store, base, user, address, unverified ? 'wu' : 'w');
+      await warnOfLegacy(context, 'set the wallet there as well, or the profile gets the one that it shows');
       const text = `${user} has the ${unverified ? 'unverified' : 'verified'} wallet ${address}.`;
       return done({ organizationId: org, userId: user, address, verified: !unverified }, text);
     });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { banUsernames } from '../../../src/redis/denylist.ts';
-import { hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
+import { cutoverKey, hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
@@ -249,6 +249,36 @@ test('objects, collections and wallets take effect on profiles', async () => {
   await adminJson(`wallet set --org acme --user ada --address ${wallet} --unverified`);
   expect(await store.hgetall(`${base}p:ada`)).toMatchObject({ wu: wallet });
   expect(await store.hexists(`${base}p:ada`, 'w')).toBe(0);
+});
+
+describe('what the legacy service does not learn of is warned of while it is not retired:', () => {
+  const address = `0x${'aB'.repeat(20)}`;
+  test.each([
+    ['key create --org acme --role admin', /: it refuses the key.* until it has the key as well\n$/],
+    ['key revoke --org acme k_1', /: it accepts the key until it is revoked there as well\n$/],
+    [`wallet set --org acme --user ada --address ${address}`, /: set the wallet there as well/],
+    [
+      'object set --org acme --datasource d --object o --url https://x.example/1.png',
+      /: set the URL there as well/,
+    ],
+  ])('%s', async (command, remedy) => {
+    await admin('org set acme');
+    const key = cutoverKey(env['KEY_PREFIX'] ?? '');
+    await store.hset(`${base}keys`, 'k_1', hashApiKey('secret'));
+    await store.hset(`${base}key:${hashApiKey('secret')}`, { i: 'k_1', r: 'admin', t: '1' });
+    for (const [mode, when] of [
+      ['shadow', 'which answers in shadow,'],
+      ['mirror', 'which answers in mirror,'],
+      ['reverse', 'which answers again if the mode goes back to mirror,'],
+    ] as const) {
+      await store.hset(key, { mode });
+      const { code, err } = await admin(`${command} --json`);
+      expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(remedy) as unknown });
+      expect(err).toContain(`warning: the legacy service, ${when} does not learn of this`);
+    }
+    await store.hset(key, { mode: 'native' });
+    await adminJson(command);
+  });
 });
 
 test.each([
