@@ -5,7 +5,7 @@ import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
 import { Service } from 'kubernetes-models/v1/Service';
-import { parseAllDocuments } from 'yaml';
+import { isCollection, parseAllDocuments, visit } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 
 interface Container {
@@ -35,6 +35,19 @@ function deployment(): Manifest {
   if (found === undefined) throw new Error('no Deployment');
   return found;
 }
+
+test('no unquoted text in braces has a question mark, which the parser of kubectl refuses', () => {
+  const refused: unknown[] = [];
+  for (const document of parseAllDocuments(readFileSync('scripts/deploy/kubernetes.yaml', 'utf8'))) {
+    visit(document, {
+      Scalar: (_key, { type, source = '' }, path) => {
+        const isInBraces = path.some((node) => isCollection(node) && node.flow === true);
+        if (isInBraces && type === 'PLAIN' && source.includes('?')) refused.push(source);
+      },
+    });
+  }
+  expect(refused).toEqual([]);
+});
 
 test('every object of kubernetes.yaml matches the schema of its kind', () => {
   expect(manifests.map(({ kind }) => kind).toSorted()).toEqual(Object.keys(kinds).toSorted());
