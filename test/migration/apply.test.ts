@@ -434,6 +434,30 @@ test('a report never overwrites what is read', async () => {
     expect(await tool.text('apply', '--source', folder, '--report', kept)).toMatchObject({ exitCode: 0 });
 });
 
+test('a report has no name by which it would be read, or take the place of a file of an export', async () => {
+  const tool = createTool();
+  const source = writeSource({ profiles: profiles(2) });
+  const backup = join(newFolder(), 'backup');
+  await tool.json('apply', '--source', source);
+  await tool.json('export', '--to', backup);
+  const before = readFileSync(join(backup, 'profiles.ndjson'), 'utf8');
+  for (const report of [
+    join(backup, 'profiles.ndjson'),
+    join(backup, 'manifest.json'),
+    join(source, 'denylist.ndjson'),
+    join(source, 'api-keys.csv'),
+  ]) {
+    expect(await tool.text('plan', '--source', source, '--report', report)).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(
+        / has the name of a file of a source or an export, .* --report another name/,
+      ),
+    });
+  }
+  expect(readFileSync(join(backup, 'profiles.ndjson'), 'utf8')).toBe(before);
+  expect(readdirSync(source)).toEqual(['profiles.ndjson']);
+});
+
 test('a report path that cannot be used is an error before anything is done', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: profiles(1) });

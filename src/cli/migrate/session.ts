@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { lastChangeOfAuthority, readCutover } from '../../cutover/switch/registry.ts';
 import { createReleasers } from '../../lib/releasers.ts';
@@ -12,6 +12,8 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createTallies } from '../../migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
 import { MigrationError, UsageError } from '../../migration/errors.ts';
+import { asDataFile } from '../../migration/sources/files/folder.ts';
+import { manifestName } from '../../migration/sources/files/manifest.ts';
 import { openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
@@ -59,21 +61,26 @@ export async function withSource<Own extends Report>(
   }
 }
 
-/** Throws a UsageError if the report, which empties its file, would be written to what is read. */
+/** Throws a UsageError if the report, which empties its file, would be written to what is read, or be read itself. */
 function keepFromReport(
   { source, mapping, report }: SourceChoice & SessionChoice,
   ignored: readonly string[],
 ): void {
-  if (report === undefined || !existsSync(report)) return;
+  if (report === undefined) return;
   const fileAt = (path: string): string => {
     const { dev, ino } = statSync(path);
     return `${dev} ${ino}`;
   };
   const names = existsSync(source) && statSync(source).isDirectory() ? readdirSync(source) : [];
   const within = names.filter((name) => !ignored.includes(name)).map((name) => join(source, name));
-  for (const path of [source, mapping ?? '', ...within]) {
+  for (const path of existsSync(report) ? [source, mapping ?? '', ...within] : []) {
     if (existsSync(path) && fileAt(path) === fileAt(report))
       throw new UsageError(`${path} is read, and a report would overwrite it: give --report another file`);
+  }
+  if (asDataFile(report) !== undefined || basename(report) === manifestName) {
+    throw new UsageError(
+      `${report} has the name of a file of a source or an export, and would be taken for one: give --report another name`,
+    );
   }
 }
 

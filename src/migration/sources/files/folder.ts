@@ -126,7 +126,8 @@ async function findFiles(location: string) {
   return { files, ignored, manifest };
 }
 
-function asDataFile(path: string): NamedFile | undefined {
+/** The file at a path, if its name says what it holds. */
+export function asDataFile(path: string): NamedFile | undefined {
   const name = basename(path);
   for (const format of formats) {
     const entity = name.endsWith(`.${format}`) ? name.slice(0, -format.length - 1) : '';
