@@ -196,6 +196,22 @@ describeWithPostgres('apply --follow', () => {
     expect((await tool.json('verify', '--source', url, ...source)).exitCode).toBe(0);
   });
 
+  test('a clock that is set back neither delays the next rounds nor hides how old the last full one is', async () => {
+    await reset();
+    const now = Date.now;
+    const clock = jest.spyOn(Date, 'now');
+    try {
+      const printed = await printedBy(['--source', url, ...source], (text, stop) => {
+        if (text.includes('round 1:')) clock.mockImplementation(() => now() - 3_600_000);
+        if (text.includes('round 3:')) stop();
+      });
+      expect(printed).toMatch(/round 2: 100 rows read \(all\), .*; \d+\.\d s behind\n/);
+      expect(printed).toMatch(/round 3: \d+ rows read, .*; \d+\.\d s behind\n/);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
   /** Applies the source, then gives a row's name to another one; what frees it carries an early time, as a late commit does. */
   const applyThenMoveName = async () => {
     await reset();
@@ -217,6 +233,59 @@ describeWithPostgres('apply --follow', () => {
     const next = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
     expect(await next.until({ round: 1 })).toMatchObject({ state: 'applied', full: true, updated: 2 });
     expect(await next.stop()).toBe(0);
+  });
+
+  test('a name that only a prune makes free is taken in the next round, however long ago the last full one was', async () => {
+    await reset();
+    const args = ['apply', '--source', url, ...source, '--follow', '--lag', '1s', '--prune'];
+    const follower = followerOf(createTool().start(...args));
+    await follower.until({ round: 1, ok: true });
+    await runPostgres(
+      url,
+      'DELETE FROM players WHERE id = 100',
+      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
+    );
+    await follower.until({ state: 'refused', full: false });
+    const next = await follower.until({ full: true });
+    expect(next).toMatchObject({ state: 'applied', created: 1, pruned: { profiles: 1 } });
+    expect(await follower.until({})).toMatchObject({ state: 'applied', full: false });
+    // Where that does not help, only one round reads everything.
+    await runPostgres(url, `INSERT INTO players VALUES ('acme', 102, 'name-1')`);
+    const rounds = [
+      await follower.until({ state: 'refused' }),
+      await follower.until({}),
+      await follower.until({}),
+    ];
+    expect(rounds.map(({ state, full }) => [state, full])).toEqual([
+      ['refused', false],
+      ['refused', true],
+      ['refused', false],
+    ]);
+    expect(await follower.stop()).toBe(1);
+  });
+
+  test('without --prune, rounds that are refused such a name say what a prune does', async () => {
+    await reset();
+    const follower = followerOf(
+      createTool().start('apply', '--source', url, ...source, '--follow', '--lag', '1s'),
+    );
+    await follower.until({ round: 1, ok: true });
+    await runPostgres(
+      url,
+      'DELETE FROM players WHERE id = 100',
+      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
+    );
+    const [changed, all] = [await follower.until({ state: 'refused' }), await follower.until({ full: true })];
+    expect([changed['full'], changed['error']]).toEqual([
+      false,
+      expect.stringContaining(
+        'nothing was written: use --prune if the users who have the names are no longer in the source, correct',
+      ),
+    ]);
+    expect(all['error']).toContain(
+      'nothing was written: use --prune, which removes users who are not in the source, correct',
+    );
+    expect(await follower.stop()).toBe(1);
   });
 
   test('any apply that is refused a name makes the next one read everything, and says so', async () => {
@@ -272,6 +341,32 @@ async function printedBy(
   return printed;
 }
 
+test('every round of files reads all rows, and says so', async () => {
+  const tool = createTool();
+  const user = (userId: string, username = userId) => ({
+    organizationId: 'acme',
+    userId,
+    username,
+    updatedAt: Date.now(),
+  });
+  const source = writeSource({ profiles: [user('ada'), user('eve')] });
+  const args = ['apply', '--source', source, '--run', 'r'];
+  await tool.json(...args);
+  const follower = followerOf(
+    tool.start(...args, '--follow', '--lag', '1s', '--prune', '--prune-at-most', '1'),
+  );
+  for (const round of [1, 2]) expect(await follower.until({ round })).toMatchObject({ full: true, read: 2 });
+  writeSource({ profiles: [user('ada')] }, source);
+  // It prunes only as often as --full-every says.
+  expect(await follower.until({ read: 1 })).toMatchObject({ full: true, pruned: {} });
+  expect(await follower.stop()).toBe(0);
+
+  writeSource({ profiles: [user('ada'), user('other', 'ada')] }, source);
+  const refused = await tool.json(...args);
+  expect(refused).toMatchObject({ exitCode: 1, json: { state: 'refused', full: true } });
+  expect(refused.err).not.toContain('it will read everything');
+});
+
 test('a round says how many records it has removed', async () => {
   const profiles = Array.from({ length: 20 }, (_, id) => ({ organizationId: 'acme', userId: `u${id}` }));
   const source = writeSource({ profiles });
@@ -280,23 +375,6 @@ test('a round says how many records it has removed', async () => {
     if (text.includes('round 3:')) stop();
   });
   expect(printed).toMatch(/round \d: 19 rows read \(all\), 0 created, 0 updated, 1 removed; /);
-});
-
-test('a clock that is set back neither delays the next rounds nor hides how old the last full one is', async () => {
-  const updatedAt = Date.now();
-  const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1', updatedAt }] });
-  const now = Date.now;
-  const clock = jest.spyOn(Date, 'now');
-  try {
-    const printed = await printedBy(['--source', source], (text, stop) => {
-      if (text.includes('round 1:')) clock.mockImplementation(() => now() - 3_600_000);
-      if (text.includes('round 3:')) stop();
-    });
-    expect(printed).toMatch(/round 2: 1 rows read \(all\), .*; \d+\.\d s behind\n/);
-    expect(printed).toMatch(/round 3: 1 rows read, .*; \d+\.\d s behind\n/);
-  } finally {
-    clock.mockRestore();
-  }
 });
 
 test('the problems for which rounds are refused are shown once', async () => {
@@ -329,65 +407,6 @@ test.each([
   await follower.until({ round: 1, ok: true });
   spoil(join(source, 'profiles.ndjson'));
   await follower.until({ state, ok: false });
-  expect(await follower.stop()).toBe(1);
-});
-
-test('a name that only a prune makes free is taken in the next round, however long ago the last full one was', async () => {
-  const updatedAt = Date.now();
-  const user = (id: number, username = `name-${id}`) => ({
-    organizationId: 'acme',
-    userId: `u${id}`,
-    username,
-    updatedAt,
-  });
-  const others = Array.from({ length: 20 }, (_, id) => user(id));
-  const source = writeSource({ profiles: [...others, user(20)] });
-  const args = ['apply', '--source', source, '--follow', '--lag', '1s', '--prune'];
-  const follower = followerOf(createTool().start(...args));
-  await follower.until({ round: 1, ok: true });
-  writeSource({ profiles: [...others, user(21, 'name-20')] }, source);
-  await follower.until({ state: 'refused', full: false });
-  const next = await follower.until({ full: true });
-  expect(next).toMatchObject({ state: 'applied', created: 1, pruned: { profiles: 1 } });
-  expect(await follower.until({})).toMatchObject({ state: 'applied', full: false });
-  // Where that does not help, only one round reads everything.
-  writeSource({ profiles: [...others, user(22, 'name-0')] }, source);
-  const rounds = [
-    await follower.until({ state: 'refused' }),
-    await follower.until({}),
-    await follower.until({}),
-  ];
-  expect(rounds.map(({ state, full }) => [state, full])).toEqual([
-    ['refused', false],
-    ['refused', true],
-    ['refused', false],
-  ]);
-  expect(await follower.stop()).toBe(1);
-});
-
-test('without --prune, rounds that are refused such a name say what a prune does', async () => {
-  const updatedAt = Date.now();
-  const user = (id: number, username: string) => ({
-    organizationId: 'acme',
-    userId: `u${id}`,
-    username,
-    updatedAt,
-  });
-  const source = writeSource({ profiles: [user(1, 'ann'), user(2, 'bob')] });
-  const args = ['apply', '--source', source, '--follow', '--lag', '1s'];
-  const follower = followerOf(createTool().start(...args));
-  await follower.until({ round: 1, ok: true });
-  writeSource({ profiles: [user(1, 'ann'), user(3, 'bob')] }, source);
-  const [changed, all] = [await follower.until({ state: 'refused' }), await follower.until({ full: true })];
-  expect([changed['full'], changed['error']]).toEqual([
-    false,
-    expect.stringContaining(
-      'nothing was written: use --prune if the users who have the names are no longer in the source, correct',
-    ),
-  ]);
-  expect(all['error']).toContain(
-    'nothing was written: use --prune, which removes users who are not in the source, correct',
-  );
   expect(await follower.stop()).toBe(1);
 });
 

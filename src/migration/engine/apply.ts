@@ -68,17 +68,20 @@ async function applyLocked(
   const { run, source } = chosen;
   const { signal, issues, progress, lock } = context;
   const { round, isResumed } = nextRound(chosen, choice, last);
-  const isFull = round.since === undefined;
+  const since = source.isReadWhole ? undefined : round.since;
+  const isFull = since === undefined;
+  // Pruning takes its time, and pictures that could not be fetched are tried again: not whenever files are read.
+  const isDue = round.since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);
-  const scope: Scope = { ...chosen.scope, since: round.since, size };
+  const scope: Scope = { ...chosen.scope, since, size };
   const keeper = createRoundKeeper(context, round, source.version);
   const pacer = createPacer(choice.rate, signal);
 
   const earlier = await completeEarlierRenames(context);
   round.loaded = await takeOverLoaded(context, round.loaded, source.version);
   const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
-  const isPruning = choice.prune === true && isFull;
-  const afterwards = isFull ? choice.afterwards : undefined;
+  const isPruning = choice.prune === true && isDue;
+  const afterwards = isDue ? choice.afterwards : undefined;
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
     progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
@@ -98,7 +101,8 @@ async function applyLocked(
     if (outcome.kind === 'applied') {
       const refused = issues.count(problems);
       const { newest } = assessment.reading;
-      await lock.save(finished(round, { newest, refused, settledUntil: source.settledUntil }));
+      const { settledUntil } = source;
+      await lock.save(finished(round, { newest, refused, settledUntil, isFull }));
     }
     return {
       /** Renames on record that are still to be made. */

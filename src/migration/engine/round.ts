@@ -91,15 +91,20 @@ function requireEntities(source: string, entities: readonly Entity[], before: st
 /** The state of a round that has done everything. */
 export function finished(
   round: RoundState,
-  { newest, refused, settledUntil }: { newest: number; refused: number; settledUntil: number },
+  {
+    newest,
+    refused,
+    settledUntil,
+    isFull,
+  }: { newest: number; refused: number; settledUntil: number; isFull: boolean },
 ): RoundState {
-  const isFull = round.since === undefined;
   return {
     ...round,
     finishedAt: Date.now(),
     // What a round that reads what has changed does not see again is still refused.
     refused: isFull ? refused : Math.max(round.refused, refused),
-    fullAt: isFull ? round.startedAt : round.fullAt,
+    // Files are read whole by every round, but not pruned by every one.
+    fullAt: round.since === undefined ? round.startedAt : round.fullAt,
     settled: isFull ? round.readAll : round.settled,
     highWater: Math.min(Math.max(newest, round.highWater ?? 0), round.startedAt, settledUntil),
     loaded: undefined,

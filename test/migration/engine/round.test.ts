@@ -14,7 +14,7 @@ const round: RoundState = {
   settled: 0,
   entities: {},
 };
-const all = { newest: 0, refused: 0, settledUntil: Number.POSITIVE_INFINITY };
+const all = { newest: 0, refused: 0, settledUntil: Number.POSITIVE_INFINITY, isFull: true };
 
 describe('a round that has done everything', () => {
   test('has seen changes up to its beginning at most, however late an updatedAt is', () => {
@@ -32,7 +32,7 @@ describe('a round that has done everything', () => {
 
   test('has as refused also what it has not read again', () => {
     const before = { ...round, refused: 2 };
-    expect(finished({ ...before, since: T - 1 }, { ...all, refused: 1 }).refused).toBe(2);
+    expect(finished({ ...before, since: T - 1 }, { ...all, refused: 1, isFull: false }).refused).toBe(2);
     expect(finished(before, { ...all, refused: 1 }).refused).toBe(1);
   });
 });

@@ -32,7 +32,7 @@ export async function openTables(
     signal?.removeEventListener('abort', stop);
   }
   const { settledUntil, close } = database;
-  return createSource(readers, { name: shown, ignored: [], settledUntil, close });
+  return createSource(readers, { name: shown, ignored: [], settledUntil, isReadWhole: false, close });
 }
 
 type Key = readonly string[];

@@ -36,6 +36,7 @@ export async function openFiles(location: string, mapping: Mapping | undefined):
     name: location,
     ignored,
     settledUntil: Number.POSITIVE_INFINITY,
+    isReadWhole: true,
     version: versions.join('\n'),
     close: async () => {},
   });
