@@ -117,6 +117,20 @@ describeWithPostgres('apply --follow', () => {
     expect((await tool.json('status', '--run', 'r')).json).toMatchObject({ phase: 'finished' });
   });
 
+  test('says in every round what was refused since the last full one, which tries it again', async () => {
+    await reset();
+    await runPostgres(url, `INSERT INTO players VALUES ('acme', 0, 'name-1', now() - interval '1 day')`);
+    const args = [...source, '--on-conflict', 'skip'];
+    const printed = await printedBy(['--source', url, ...args, '--full-every', '3s'], (text, stop) => {
+      if (text.includes('(all), 1 created')) stop();
+      if (text.includes('round 1:'))
+        void runPostgres(url, `UPDATE players SET name = 'other', changed = now() WHERE id = 1`);
+    });
+    expect(printed).toMatch(/round 1: 101 rows read \(all\), 100 created, 0 updated, 1 refused; /);
+    expect(printed).toMatch(/round 2: \d+ rows read, .*, 1 refused since the last full round; /);
+    expect(printed).toMatch(/round \d: 101 rows read \(all\), 1 created, 0 updated; /);
+  });
+
   test('finds in a full round changes that have no new timestamp, and prunes then', async () => {
     await reset();
     const tool = createTool();

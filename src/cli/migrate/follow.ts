@@ -73,7 +73,11 @@ function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean
       const own =
         typeof result === 'string'
           ? { command: 'apply', ok: false, state: 'failed', error: result }
-          : { ...(result.json as object), error: result.error };
+          : {
+              ...(result.json as object),
+              refusedSinceFull: result.applied.refusedSinceFull,
+              error: result.error,
+            };
       out(`${JSON.stringify({ time, round, lagSeconds, ...own })}\n`);
       return;
     }
@@ -89,14 +93,18 @@ function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean
   };
 }
 
-function describeRound({ applied: { isFull, pruned }, sum }: AppliedResult): string {
-  const { read, created, updated, refused } = sum;
+function describeRound({ applied, sum }: AppliedResult): string {
+  const { isFull, pruned, refusedSinceFull } = applied;
+  const { read, created, updated } = sum;
+  const refused = isFull ? sum.refused : refusedSinceFull;
   const removed = pruned === undefined ? 0 : totalOf(pruned.values());
   return [
     `${formatNumber(read)} rows read${isFull ? ' (all)' : ''}`,
     `${formatNumber(created)} created`,
     `${formatNumber(updated)} updated`,
     ...(removed === 0 ? [] : [`${formatNumber(removed)} removed`]),
-    ...(refused === 0 ? [] : [`${formatNumber(refused)} refused`]),
+    ...(refused === 0
+      ? []
+      : [`${formatNumber(refused)} refused${isFull ? '' : ' since the last full round'}`]),
   ].join(', ');
 }

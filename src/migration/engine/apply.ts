@@ -98,11 +98,14 @@ async function applyLocked(
       refusal === undefined
         ? await write(work, afterwards)
         : await refuse(work, refusal, last, choice.isNextRound === true);
+    let refusedSinceFull = 0;
     if (outcome.kind === 'applied') {
       const refused = issues.count(problems);
       const { newest } = assessment.reading;
       const { settledUntil } = source;
-      await lock.save(finished(round, { newest, refused, settledUntil, isFull }));
+      const done = finished(round, { newest, refused, settledUntil, isFull });
+      refusedSinceFull = done.refused;
+      await lock.save(done);
     }
     return {
       /** Renames on record that are still to be made. */
@@ -112,6 +115,8 @@ async function applyLocked(
       isResumed,
       /** Whether all rows were read, rather than those that have changed. */
       isFull,
+      /** Records refused since all rows were read, in this round or before. */
+      refusedSinceFull,
       assessment,
       /** Renames that an earlier attempt had left on record, and this one made. */
       completedRenames: earlier.completed,
