@@ -7,7 +7,7 @@ import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
 export function modeLines({ mode, since, by, underWay, isStored }: CutoverState): string[] {
-  if (!isStored) return ['Mode: native (no mode was ever set)'];
+  if (!isStored) return ['Mode: native (none was set yet; shadow once a bridge starts with LEGACY_BASE_URL)'];
   return [
     `Mode: ${mode}`,
     `Since: ${formatInstant(since)}, set by: ${by}`,
