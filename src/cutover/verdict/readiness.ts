@@ -32,7 +32,7 @@ const minComparisons = 100;
 const smallBacklog = { entries: 100, ageMs: 10_000 };
 
 const applyAndVerify =
-  'run profile-bridge migrate apply, then profile-bridge migrate verify of all organizations and entities';
+  'run profile-bridge migrate apply, then profile-bridge migrate verify of all organizations and entities (of files: both with --as-of)';
 
 /** Judges the step to a mode. */
 export function judge(evidence: Evidence, to: Mode): Verdict {
