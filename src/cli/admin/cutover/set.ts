@@ -48,7 +48,12 @@ export function addSet(cutover: AdminCommand): void {
     )
     .option('--force', 'switch although checks fail, or skip a mode')
     .option('--wait <seconds>', 'how long to wait until the checks pass', wholeNumber(0), 0)
-    .option('--hold <seconds>', 'how long changes may be on hold while instances respond', wholeNumber(0), 3)
+    .option(
+      '--hold <seconds>',
+      'how long changes may be on hold while instances respond, from 1 to 300',
+      wholeNumber(1, 300),
+      3,
+    )
     .option(
       '--assume-stopped <instance>',
       'remove an instance that does not respond and has certainly ended; repeatable. One that is only cut off from Redis may still write to the legacy service',

@@ -213,6 +213,14 @@ describe('cutover set', () => {
     await until(() => one.mode() === 'mirror');
   });
 
+  test('holds changes for a second at least, since instances need some time to respond', async () => {
+    expect(await run('set mirror --hold 0')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('It must be a whole number from 1 to 300.'),
+    });
+    expect((await readCutover(store, prefix)).epoch).toBe(0);
+  });
+
   test('is withdrawn if a change does not end in time, and names the instance', async () => {
     const [one, other] = [await join(), await join()];
     const admission = admitAtOnce(one);
