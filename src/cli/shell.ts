@@ -1,3 +1,5 @@
+import { fstatSync, statSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { CommanderError, type Command } from 'commander';
 import { configureErrorsAndHelp } from './command-line.ts';
@@ -5,7 +7,8 @@ import { configureErrorsAndHelp } from './command-line.ts';
 /** What a command-line tool takes from the process that runs it. */
 export interface Shell {
   env: NodeJS.ProcessEnv;
-  out: (text: string) => void;
+  /** Where the text cannot be written, or nobody reads it, `ifLost` is an error. */
+  out: (text: string, ifLost?: string) => void;
   /** Errors and progress. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
   /** Aborted when the tool is to stop at the next safe point, with the reason `readerGone` if it is that. */
@@ -36,13 +39,28 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
   }
   watchOutput(() => interrupt.abort(readerGone));
 
-  process.exitCode = await run({
+  let isLost = false;
+  const exitCode = await run({
     env: process.env,
-    out: (text) => interrupt.signal.reason !== readerGone && process.stdout.write(text),
+    out: (text, ifLost) => {
+      const lost = (): void => {
+        if (ifLost === undefined) return;
+        isLost = true;
+        process.stderr.write(`error: ${ifLost}\n`);
+      };
+      if (interrupt.signal.reason === readerGone || goesNowhere(1)) lost();
+      else process.stdout.write(text, (error) => error && lost());
+    },
     err: process.stderr,
     signal: interrupt.signal,
     ask: process.stdin.isTTY ? (question) => askAtTerminal(question, interrupt) : undefined,
   });
+  process.exitCode = isLost ? 1 : exitCode;
+}
+
+/** Whether a file descriptor is the null device: it is that, too, if the shell has closed it. */
+function goesNowhere(descriptor: number): boolean {
+  return fstatSync(descriptor).rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev;
 }
 
 /** Runs a program on the arguments of this process; wrong usage is one line and exit code 2. */
@@ -80,6 +98,10 @@ async function askAtTerminal(question: string, interrupt: AbortController): Prom
   terminal.on('SIGINT', () => interrupt.abort());
   try {
     return await terminal.question(question, { signal: interrupt.signal });
+  } catch {
+    interrupt.signal.throwIfAborted();
+    // Ctrl-D is no answer.
+    return '';
   } finally {
     terminal.close();
   }

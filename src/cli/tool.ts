@@ -11,6 +11,8 @@ export interface CommandResult {
   exitCode: 0 | 1 | 2 | 130;
   json?: unknown;
   text?: string;
+  /** One line with the remedy if the output cannot be written, though it cannot be shown again. */
+  ifLost?: string;
   /** One line with the remedy, unless all is well. */
   error?: string | undefined;
 }
@@ -37,9 +39,10 @@ export function createTool<Context>(name: string, context: Context, { out, err, 
   let exitCode = 0;
   const finish = (result: CommandResult, { json: isJson = false }: { json?: boolean } = {}): void => {
     const { json, text, error } = result;
+    const ifLost = result.ifLost && printable(result.ifLost);
     exitCode = result.exitCode;
-    if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`);
-    if (!isJson && text) out(`${text.split('\n').map(printable).join('\n')}\n`);
+    if (isJson && json !== undefined) out(`${JSON.stringify(json, null, 2)}\n`, ifLost);
+    if (!isJson && text) out(`${text.split('\n').map(printable).join('\n')}\n`, ifLost);
     // As with `| head`. A report of what was done, and what is left to do, is not lost like that.
     const isQuiet = exitCode === 130 && text === undefined && signal.reason === readerGone;
     if (error !== undefined && !isQuiet) err.write(`error: ${printable(error)}\n`);

@@ -1,7 +1,10 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+
+const execute = promisify(execFile);
 
 /** A tool that needs some time to stop at its next safe point. */
 const tool = `
@@ -44,6 +47,48 @@ test('a tool stops at its next safe point, also if npm forwards the signal that 
 
 test('a second signal later on ends a tool at once', async () => {
   expect(await interrupted(0, 1500)).toEqual({ code: 130, out: 'ready\nstopping\n' });
+});
+
+test('Ctrl-D at a question is no answer', async () => {
+  const asking = `
+    import { runFromShell } from './src/cli/shell.ts';
+    process.stdin.isTTY = process.stderr.isTTY = true;
+    await runFromShell(async ({ ask, out }) => {
+      out(JSON.stringify(await ask('Sure?')));
+      return 0;
+    });
+  `;
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', asking], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let out = '';
+  child.stdout.on('data', (chunk) => (out += String(chunk)));
+  const closed = once(child, 'close');
+  await once(child.stderr, 'data');
+  child.stdin.end('\u0004');
+  expect(await closed).toEqual([0, null]);
+  expect(out).toBe('""');
+});
+
+test.each([
+  ['is closed', '>&-'],
+  ['is the null device', '>/dev/null'],
+  ['cannot be written', '>/dev/full'],
+  ['has no reader', '| true'],
+])('what can be shown only once is an error if standard output %s', async (_where, redirection) => {
+  const showing = `
+    import { setTimeout } from 'node:timers/promises';
+    import { runFromShell } from './src/cli/shell.ts';
+    await setTimeout(500);
+    await runFromShell(async ({ out }) => {
+      out('secret', 'lost: revoke it');
+      await setTimeout(100);
+      return 0;
+    });
+  `;
+  const command = `{ "$0" --import tsx --input-type=module --eval "$1"; echo "code $?" >&2; } ${redirection}`;
+  const { stderr } = await execute('sh', ['-c', command, process.execPath, showing]);
+  expect(stderr).toMatch(/^error: lost: revoke it\n(error: standard output cannot .*\n)?code 1\n$/);
 });
 
 test('a signal interrupts a question', async () => {

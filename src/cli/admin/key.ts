@@ -75,7 +75,10 @@ async function createKey(
   const text = `${apiKey}\n\nKey ${keyId}. The key itself is not stored and cannot be shown again.`;
   await warnOfLegacy(context, 'it refuses the key, and changes made with it, until it has the key as well');
   const note = '\nIt acts for no user, so profile requests with it are refused: create one with --user.';
-  return done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text);
+  return {
+    ...done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text),
+    ifLost: `key ${keyId} was created, but could not be shown: revoke it with ${adminCommand} key revoke --org ${org} ${keyId}, then create another one`,
+  };
 }
 
 async function listKeys(context: AdminContext, { org }: { org: string }): Promise<CommandResult> {

@@ -186,6 +186,22 @@ describe('key', () => {
     expect((await admin(`key revoke --org acme ${keyId}`)).code).toBe(0);
   });
 
+  test('a key that could not be shown is named, with the remedy', async () => {
+    await admin('org set acme');
+    const args = 'key create --org acme --role admin'.split(' ');
+    const command = [process.execPath, ...programOf('scripts/admin'), ...args];
+    const { status, stderr } = spawnSync('sh', ['-c', '"$@" >&-', 'sh', ...command], {
+      env: { ...process.env, NODE_OPTIONS: '', ...env },
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(
+        /^error: key (k_\w+) was created, .*: revoke it with profile-bridge admin key revoke --org acme \1, /,
+      ),
+    });
+  });
+
   test('create prints a key for people, and warns about a player key without a user', async () => {
     await admin('org set acme');
     expect((await admin('key create --org acme --role admin')).out).toMatch(/^pb_[\w-]{43}\n\nKey k_/);
