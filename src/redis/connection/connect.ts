@@ -164,11 +164,15 @@ function unreachable({ display }: RedisAddress, cause: unknown): Error {
   const [scheme] = display.split(':', 1);
   const remedy = remedies.find(([pattern]) => pattern.test(`${scheme} ${code ?? ''} ${reason}`))?.[1];
   return new Error(
-    `Redis at ${display} cannot be used (${reason}): ${remedy ?? 'start it, or correct REDIS_URL'}`,
+    `Redis at ${display} cannot be used (${reason.replace(notRedis, '')}): ${remedy ?? 'start it, or correct REDIS_URL'}`,
   );
 }
 
+/** What the client adds to what it cannot parse, as from an HTTP server. */
+const notRedis = /\. Please report this\.$/;
+
 const remedies: [RegExp, remedy: string][] = [
+  [notRedis, 'what answers there is not Redis: correct REDIS_URL'],
   [/is loading/, 'wait until that is done'],
   [/NOPERM/, 'give the user the permissions that src/redis/README.md lists under "Permissions"'],
   [/max number of clients/, 'raise its maxclients, or end other clients'],

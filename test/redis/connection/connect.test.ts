@@ -265,6 +265,17 @@ describe('a store that is away', () => {
   });
 });
 
+test('what answers as no Redis does is refused, with the remedy', async () => {
+  const port = await unusedPort();
+  const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const connecting = connectRedis(`redis://127.0.0.1:${port}`, { startTimeout: 200 });
+  await expect(connecting).rejects.toThrow(
+    /^Redis at redis:\S+ cannot be used \([^.]*\): what answers there is not Redis: correct REDIS_URL$/,
+  );
+  server.close();
+});
+
 describe('a store without an append-only file', () => {
   test('is warned about', async () => {
     const warnings: string[] = [];
