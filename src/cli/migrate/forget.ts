@@ -45,8 +45,13 @@ async function forgetOne(
   // One that was killed before it wrote anything has no state.
   const what = state === undefined ? `run ${run}` : `run ${run} from ${state.source}`;
   await confirm(environment, choice, `Forget ${what}? Its records stay; the next apply reads everything.`);
-  await forgetRun(context, run);
-  return { exitCode: 0, json: { command: 'forget', run }, text: `Forgot ${what}.` };
+  const rolledBack = await forgetRun(context, run);
+  const named = [...rolledBack.slice(0, 5), ...(rolledBack.length > 5 ? ['…'] : [])].join(', ');
+  const load =
+    named === ''
+      ? ''
+      : ` Its unfinished load of ${counted(rolledBack.length, 'organization')} was rolled back: ${named}.`;
+  return { exitCode: 0, json: { command: 'forget', run, rolledBack }, text: `Forgot ${what}.${load}` };
 }
 
 async function forgetRehearsal(

@@ -9,18 +9,19 @@ import { runOrganizations, runOrganizationsKey } from './runs.ts';
 
 /**
  * Removes the state of a run from Redis, and rolls back organizations that it was loading when it was killed, but
- * removes no records of others. Refused while the run is applied.
+ * removes no records of others. Refused while the run is applied. Returns the ids of what was rolled back.
  */
-export async function forgetRun(context: MigrationContext, run: string): Promise<void> {
-  await whileLocked(context, run, async (locked) => {
+export async function forgetRun(context: MigrationContext, run: string): Promise<string[]> {
+  return await whileLocked(context, run, async (locked) => {
     const { store, prefix, lock } = locked;
-    await rollBack(locked);
+    const rolledBack = await rollBack(locked);
     for (const id of await runOrganizations(locked, run)) {
       await store.hdel(claimsKey(organizationBase(prefix, id)), run);
     }
     await store.unlink(runOrganizationsKey(prefix, run));
     // Last, so that the run is still there to be forgotten if this is killed.
     await lock.forget();
+    return rolledBack;
   });
 }
 

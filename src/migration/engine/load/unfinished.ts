@@ -62,8 +62,8 @@ export async function takeOver(context: LockedContext): Promise<Organization[]> 
   return taken;
 }
 
-/** Removes everything of the organizations that a run has begun to load. Once begun, it is not interrupted. */
-export async function rollBack(context: LockedContext): Promise<void> {
+/** Removes everything of the organizations that a run has begun to load; their ids. Once begun, it is not interrupted. */
+export async function rollBack(context: LockedContext): Promise<string[]> {
   const { store, prefix, progress, claim, lock } = context;
   const state = await readRun(context, lock.run);
   if (state?.loaded !== undefined) await lock.save({ ...state, loaded: undefined });
@@ -85,4 +85,5 @@ export async function rollBack(context: LockedContext): Promise<void> {
     organization.isLoading = false;
     await store.srem(unfinishedLoadsKey(prefix, lock.run), organization.id);
   }
+  return taken.map(({ id }) => id).sort();
 }
