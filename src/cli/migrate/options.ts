@@ -8,8 +8,16 @@ import { entityNames, isEntity, type Entity } from '../../migration/records/reco
 export function addSourceOptions<Own extends Command>(command: Own): Own {
   return (
     command
-      .requiredOption('--source <place>', 'a folder, a file, or a PostgreSQL, MySQL or MariaDB database URL')
-      .option('--mapping <file>', 'YAML file that maps the source to records; required for databases')
+      .requiredOption(
+        '--source <place>',
+        'a folder, a file, or a PostgreSQL, MySQL or MariaDB database URL',
+        notEmpty,
+      )
+      .option(
+        '--mapping <file>',
+        'YAML file that maps the source to records; required for databases',
+        notEmpty,
+      )
       .option(
         '--entities <list>',
         `only these entities, separated by commas: ${entityNames.join(', ')}`,
@@ -25,7 +33,7 @@ export function addSourceOptions<Own extends Command>(command: Own): Own {
       // More at once would hold Redis for longer than other requests should wait.
       .option('--batch <records>', 'records per call to Redis', wholeNumber(1, 2000), 500)
       .option('--concurrency <calls>', 'calls to Redis in progress at once', wholeNumber(1, 64), 4)
-      .option('--report <file>', 'write every problem and warning to this file, as NDJSON')
+      .option('--report <file>', 'write every problem and warning to this file, as NDJSON', notEmpty)
   );
 }
 
@@ -84,6 +92,11 @@ export function parseDuration(value: string): number {
   const [, count, unit = ''] = /^([1-9]\d{0,4})([smhd])$/.exec(value) ?? [];
   if (count !== undefined) return Number(count) * (milliseconds[unit] ?? 0);
   throw new InvalidArgumentError('It must be a time such as 10s, 5m or 1h.');
+}
+
+export function notEmpty(value: string): string {
+  if (value !== '') return value;
+  throw new InvalidArgumentError('It must not be empty.');
 }
 
 function parsePastInstant(value: string): number {

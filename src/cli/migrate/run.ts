@@ -15,6 +15,7 @@ import { createTool, interrupted, type CommandResult } from '../tool.ts';
 import {
   addSourceOptions,
   addWriteOptions,
+  notEmpty,
   parseDuration,
   parseEntities,
   requireNeeded,
@@ -94,7 +95,7 @@ export async function runMigrate(args: readonly string[], shell: Shell): Promise
     .command('export')
     .description('write what Redis holds as NDJSON files that apply can read: a backup, and the way back')
     .examples('export --to ./backup', 'export --to ./acme --org acme --entities profiles,denylist')
-    .requiredOption('--to <folder>', 'a new or empty folder')
+    .requiredOption('--to <folder>', 'a new or empty folder', notEmpty)
     .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
     .option('--org <organization>', 'only this organization')
     .runs(configured(exportAll));
