@@ -1,5 +1,3 @@
-import { fstatSync, statSync } from 'node:fs';
-import { devNull } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import { CommanderError, type Command } from 'commander';
 import { configureErrorsAndHelp } from './command-line.ts';
@@ -48,7 +46,7 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
         isLost = true;
         process.stderr.write(`error: ${ifLost}\n`);
       };
-      if (interrupt.signal.reason === readerGone || goesNowhere(1)) lost();
+      if (interrupt.signal.reason === readerGone) lost();
       else process.stdout.write(text, (error) => error && lost());
     },
     err: process.stderr,
@@ -56,11 +54,6 @@ export async function runFromShell(run: (shell: Shell) => Promise<number>): Prom
     ask: process.stdin.isTTY ? (question) => askAtTerminal(question, interrupt) : undefined,
   });
   process.exitCode = isLost ? 1 : exitCode;
-}
-
-/** Whether a file descriptor is the null device: it is that, too, if the shell has closed it. */
-function goesNowhere(descriptor: number): boolean {
-  return fstatSync(descriptor).rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev;
 }
 
 /** Runs a program on the arguments of this process; wrong usage is one line and exit code 2. */

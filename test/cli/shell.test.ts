@@ -71,8 +71,6 @@ test('Ctrl-D at a question is no answer', async () => {
 });
 
 test.each([
-  ['is closed', '>&-'],
-  ['is the null device', '>/dev/null'],
   ['cannot be written', '>/dev/full'],
   ['has no reader', '| true'],
 ])('what can be shown only once is an error if standard output %s', async (_where, redirection) => {

@@ -190,7 +190,7 @@ describe('key', () => {
     await admin('org set acme');
     const args = 'key create --org acme --role admin'.split(' ');
     const command = [process.execPath, ...programOf('scripts/admin'), ...args];
-    const { status, stderr } = spawnSync('sh', ['-c', '"$@" >&-', 'sh', ...command], {
+    const { status, stderr } = spawnSync('sh', ['-c', '"$@" >/dev/full', 'sh', ...command], {
       env: { ...process.env, NODE_OPTIONS: '', ...env },
       encoding: 'utf8',
     });
