@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
-import { applyRun } from '../../../src/migration/engine/apply.ts';
-import { openTestStore } from '../../support/store.ts';
-import { withChosen } from '../context.ts';
-import { startProxied, testProxied } from '../proxied.ts';
-import { createTool, writeSource } from '../tool.ts';
+import { applyRun } from '../../../../src/migration/engine/apply.ts';
+import { openTestStore } from '../../../support/store.ts';
+import { withChosen } from '../../context.ts';
+import { startProxied, testProxied } from '../../proxied.ts';
+import { createTool, writeSource } from '../../tool.ts';
 
 const profile = (userId: string, username: string) => ({ organizationId: 'acme', userId, username });
 

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { organizationBase } from '../../../src/redis/keys.ts';
-import { readProfiles } from '../../../src/migration/engine/stored/read.ts';
-import { migrateRead } from '../../../src/migration/engine/scripts.ts';
-import { createTestContext } from '../context.ts';
-import { createTool, writeSource } from '../tool.ts';
-import { useTestStore } from '../../support/use-store.ts';
+import { organizationBase } from '../../../../src/redis/keys.ts';
+import { readProfiles } from '../../../../src/migration/engine/stored/read.ts';
+import { migrateRead } from '../../../../src/migration/engine/scripts.ts';
+import { createTestContext } from '../../context.ts';
+import { createTool, writeSource } from '../../tool.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
 

@@ -4,17 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { runTool } from '../../support/admin.ts';
-import { listOrganizations } from '../../../src/redis/organizations.ts';
-import { applyRun } from '../../../src/migration/engine/apply.ts';
-import { readRun } from '../../../src/migration/runs/runs.ts';
-import { openTestStore } from '../../support/bridge.ts';
-import { withChosen } from '../context.ts';
-import { startProxied, testProxied } from '../proxied.ts';
-import { createTool, ended, newFolder, writeSource, type Tool } from '../tool.ts';
-import { faultsIn, keysOf } from '../../support/store.ts';
-import { until } from '../../support/until.ts';
-import { useTestStore } from '../../support/use-store.ts';
+import { runTool } from '../../../support/admin.ts';
+import { listOrganizations } from '../../../../src/redis/organizations.ts';
+import { applyRun } from '../../../../src/migration/engine/apply.ts';
+import { readRun } from '../../../../src/migration/runs/runs.ts';
+import { openTestStore } from '../../../support/bridge.ts';
+import { withChosen } from '../../context.ts';
+import { startProxied, testProxied } from '../../proxied.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../../tool.ts';
+import { faultsIn, keysOf } from '../../../support/store.ts';
+import { until } from '../../../support/until.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
 

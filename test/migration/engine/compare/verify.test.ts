@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { verify } from '../../../src/migration/engine/compare/verify.ts';
-import { namesBucketKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
-import { openTestStore } from '../../support/store.ts';
-import { useTestStore } from '../../support/use-store.ts';
-import { withChosen } from '../context.ts';
-import { createTool, writeSource } from '../tool.ts';
+import { verify } from '../../../../src/migration/engine/compare/verify.ts';
+import { namesBucketKey, organizationBase, profileKey } from '../../../../src/redis/keys.ts';
+import { openTestStore } from '../../../support/store.ts';
+import { useTestStore } from '../../../support/use-store.ts';
+import { withChosen } from '../../context.ts';
+import { createTool, writeSource } from '../../tool.ts';
 
 const store = await useTestStore();
 

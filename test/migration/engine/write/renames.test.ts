@@ -4,14 +4,14 @@ import {
   completeRenames,
   countPendingRenames,
   makeRenames,
-} from '../../../src/migration/engine/write/renames.ts';
-import { startBridge } from '../../support/bridge.ts';
-import { freshPrefix } from '../../support/redis.ts';
-import { createTestContext } from '../context.ts';
-import { createTool, ended, writeSource } from '../tool.ts';
-import { faultsIn } from '../../support/store.ts';
-import { until } from '../../support/until.ts';
-import { useTestStore } from '../../support/use-store.ts';
+} from '../../../../src/migration/engine/write/renames.ts';
+import { startBridge } from '../../../support/bridge.ts';
+import { freshPrefix } from '../../../support/redis.ts';
+import { createTestContext } from '../../context.ts';
+import { createTool, ended, writeSource } from '../../tool.ts';
+import { faultsIn } from '../../../support/store.ts';
+import { until } from '../../../support/until.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
 

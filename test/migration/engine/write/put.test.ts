@@ -6,13 +6,13 @@ import {
   profileKey,
   stageKey,
   stageOwnerKey,
-} from '../../../src/redis/keys.ts';
-import { putRecords } from '../../../src/migration/engine/write/put.ts';
-import { startRedis } from '../../support/redis.ts';
-import { interceptCalls } from '../../support/store.ts';
-import { createTestContext } from '../context.ts';
-import { createTool, writeSource } from '../tool.ts';
-import { useTestStore } from '../../support/use-store.ts';
+} from '../../../../src/redis/keys.ts';
+import { putRecords } from '../../../../src/migration/engine/write/put.ts';
+import { startRedis } from '../../../support/redis.ts';
+import { interceptCalls } from '../../../support/store.ts';
+import { createTestContext } from '../../context.ts';
+import { createTool, writeSource } from '../../tool.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
 
