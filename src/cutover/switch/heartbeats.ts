@@ -1,6 +1,14 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { acknowledges, follow, type Announcement, type Position, type SwitchPhase } from './protocol.ts';
+import type { Authority } from '../modes.ts';
+import {
+  acknowledges,
+  follow,
+  vouchedAuthority,
+  type Announcement,
+  type Position,
+  type SwitchPhase,
+} from './protocol.ts';
 import { cutoverHeartbeat, toAnnouncement, type HeartbeatReply, type Registration } from './registry.ts';
 
 export interface HeartbeatOptions {
@@ -26,7 +34,7 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
   const key = cutoverKey(options.keyPrefix);
   const registration = JSON.stringify(options.registration);
 
-  const first = follow(await send(0, '-', true), 0);
+  const first = follow(await send(0, '-', 'none'), 0);
   let position = first;
   let acknowledged: SwitchPhase | undefined;
   let running: Promise<void> | undefined;
@@ -47,8 +55,8 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
     },
   };
 
-  async function send(seen: number, phase = '-', isFirst = false): Promise<Announcement> {
-    const reply = await cutoverHeartbeat(store, key, id, registration, seen, phase, Number(isFirst));
+  async function send(seen: number, phase: string, authority: Authority | 'none'): Promise<Announcement> {
+    const reply = await cutoverHeartbeat(store, key, id, registration, seen, phase, authority);
     if (reply.kind !== 'ok') throw new Error(whyNotServing(reply));
     return toAnnouncement(reply);
   }
@@ -57,7 +65,8 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
     const sentAt = performance.now();
     acknowledged = acknowledges(position, unfinished());
     try {
-      position = follow(await send(position.epoch, acknowledged), position.epoch);
+      const { epoch } = position;
+      position = follow(await send(epoch, acknowledged ?? '-', vouchedAuthority(position)), epoch);
       onAnswer(position, sentAt);
     } catch {
       // An unavailable store is reported elsewhere; the mode stays as it is.

@@ -66,15 +66,15 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     since: (): number => position.since,
     /**
      * The mode for a read that begins now. A promise only after a pause of this process, or if it has to be refused with
-     * `store-unavailable`: while a switch is under way and the store has not been heard from for a while, or if the
-     * authority is a legacy service that this process does not know.
+     * `store-unavailable`: while a switch is under way and the store has not been heard from for a while, or if this
+     * process does not know the authority.
      */
     readMode: (): Mode | Promise<Mode> =>
       wasPaused() || isLapsed() || !knowsAuthority() ? readLater() : position.reads,
     /**
      * Admits a change whose body has arrived and whose caller is known. A promise only while a switch is under way, or
      * if this process may have missed one; it rejects with `store-unavailable` after three seconds without the store,
-     * or fifteen of a switch, or if the authority is a legacy service that this process does not know.
+     * or fifteen of a switch, or if this process does not know the authority.
      */
     admitChange: (): Admission | Promise<Admission> => {
       const { changes } = position;
@@ -120,7 +120,14 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
       );
     }
-    if (next.reads !== before.reads) {
+    if (next.isLost) {
+      if (!before.isLost) log?.error(`${lostMode}: requests are refused until admin cutover set chooses one`);
+    } else if (next.reads === 'shadow' && next.epoch === before.epoch && next.since > before.since) {
+      // A switch is heard of, with its epoch, before it changes `since`.
+      if (before.phase === undefined)
+        log?.error(`${lostMode}: it is shadow now, and the legacy service goes on as the authority`);
+    }
+    if (next.reads !== before.reads && !next.isLost) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });
       if (!knowsAuthority()) log?.error(needsLegacy(next.reads));
       options.onMode?.(next.reads);
@@ -147,11 +154,9 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     // While the store is away, what was last known of the mode holds.
     if (isOutOfTouch()) await Promise.race([catchUp(), sleep(maxWait.catchUp, undefined, { ref: false })]);
     for (;;) {
+      requireAuthority();
       const { changes, phase } = position;
-      if (changes !== undefined) {
-        requireAuthority();
-        return admitNow(changes);
-      }
+      if (changes !== undefined) return admitNow(changes);
       const isHeld = phase !== undefined && performance.now() - heardAt < storeAway;
       if (performance.now() - since >= (isHeld ? maxWait.hold : maxWait.store)) {
         throw unavailable(
@@ -200,18 +205,23 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     return position.reads;
   }
 
-  /** Whether this process knows the service that is the authority. Only one that was paused over a switch may not. */
+  /**
+   * Whether this process knows the service that is the authority. One that was paused over a switch may not, and none
+   * does once Redis has lost the mode while it was the authority itself.
+   */
   function knowsAuthority(): boolean {
-    return options.legacy || authorityOf(position.reads) === 'redis';
+    return !position.isLost && (options.legacy || authorityOf(position.reads) === 'redis');
   }
 
   function requireAuthority(): void {
     if (knowsAuthority()) return;
     throw unavailable(
-      'Another service has the data now, and this instance does not know its address. Sending the request again is safe.',
+      'It is not known which service has the data now, or how to reach it. Sending the request again is safe.',
     );
   }
 }
+
+const lostMode = 'Redis has lost the mode of the cut-over, as if it had come back without its data';
 
 function unavailable(detail: string): ProblemError {
   return new ProblemError('store-unavailable', detail);

@@ -1,4 +1,4 @@
-import type { Mode } from '../modes.ts';
+import { authorityOf, type Authority, type Mode } from '../modes.ts';
 
 /*
  * What an instance does about a switch, as pure functions; lua/lib/cutover.lua has the store's side, and coordinator.ts
@@ -15,6 +15,8 @@ export interface Announcement {
   epoch: number;
   /** ms since 1970; 0 if no mode was ever stored. */
   since: number;
+  /** Whether Redis has lost the mode, and may have been the authority. */
+  isLost: boolean;
   underWay?: { to: Mode; phase: SwitchPhase };
 }
 
@@ -31,19 +33,22 @@ export interface Position {
   phase: SwitchPhase | undefined;
   /** Whether the store has returned to an earlier state, as after a failover. */
   isRegressed: boolean;
+  /** Whether nobody knows the authority any more: then no request may be served. */
+  isLost: boolean;
 }
 
 /** The position of an instance that has seen the epoch `seen`, after an announcement. */
-export function follow({ mode, epoch, since, underWay }: Announcement, seen: number): Position {
+export function follow({ mode, epoch, since, isLost, underWay }: Announcement, seen: number): Position {
   const isRegressed = epoch < seen;
-  const reads = underWay?.phase === 'reads' ? underWay.to : mode;
+  const haveReadsMoved = underWay?.phase === 'reads';
   return {
-    reads,
-    changes: underWay === undefined && !isRegressed ? mode : undefined,
+    reads: haveReadsMoved ? underWay.to : mode,
+    changes: underWay === undefined && !isRegressed && !isLost ? mode : undefined,
     epoch: Math.max(epoch, seen),
     since,
     phase: isRegressed ? undefined : underWay?.phase,
     isRegressed,
+    isLost: isLost && !haveReadsMoved,
   };
 }
 
@@ -53,6 +58,14 @@ export function follow({ mode, epoch, since, underWay }: Announcement, seen: num
  */
 export function acknowledges({ phase }: Position, admitted: number): SwitchPhase | undefined {
   return phase === 'back' || admitted === 0 ? phase : undefined;
+}
+
+/**
+ * The authority that an instance can vouch for should Redis lose the mode. Once reads have moved, the switch may have
+ * been withdrawn without it.
+ */
+export function vouchedAuthority({ phase, reads }: Position): Authority {
+  return phase === 'reads' ? 'redis' : authorityOf(reads);
 }
 
 /**

@@ -4,7 +4,7 @@ import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/pr
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { authorityOf, isMode, type Mode } from '../modes.ts';
+import { authorityOf, isMode, type Authority, type Mode } from '../modes.ts';
 import type { Announcement, SwitchPhase } from './protocol.ts';
 
 /** The mode, and the switch under way, as scripts reply them; what is absent is empty. */
@@ -23,7 +23,7 @@ export type HeartbeatReply =
   | { kind: 'needs-replay' };
 
 export const cutoverHeartbeat = script<
-  [id: string, registration: string, seen: number, acknowledged: string, first: number],
+  [id: string, registration: string, seen: number, acknowledged: string, authority: Authority | 'none'],
   HeartbeatReply
 >('cutover/heartbeat');
 
@@ -99,7 +99,7 @@ export async function readCutover(store: RedisClient, prefix: string) {
   });
   return {
     ...toAnnouncement({ mode, epoch: Number(epoch), since, to, phase }),
-    /** Whether a mode was ever stored; it is native otherwise. */
+    /** Whether a mode is stored; it is native otherwise, unless it was lost. */
     isStored: mode !== '',
     now,
     /** The command that made the last switch. */
@@ -121,6 +121,7 @@ export function toAnnouncement({ mode, epoch, since, to, phase }: StoredMode): A
     mode: isMode(mode) ? mode : 'native',
     epoch,
     since: Number(since),
+    isLost: mode === '' && epoch > 0,
     ...(isMode(to) && { underWay: { to, phase: phase as SwitchPhase } }),
   };
 }

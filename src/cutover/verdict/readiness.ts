@@ -66,7 +66,7 @@ function takesAuthority(from: Mode, to: Mode): boolean {
 
 function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
-  yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to);
+  yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to, state);
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
   if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
@@ -84,7 +84,17 @@ function* obstacleOfStep(from: Mode, to: Mode): Generator<Finding> {
 }
 
 /** If no mode was ever set it is native, which can then be set permanently. */
-function* obstacleOfFirst(to: Mode): Generator<Finding> {
+function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Finding> {
+  if (isLost) {
+    yield {
+      code: to === 'shadow' || to === 'native' ? 'mode-lost' : 'impossible',
+      reason:
+        'Redis has lost the mode, as if it had come back without its data, and it may have been the authority',
+      remedy:
+        'restore Redis from a backup; otherwise --force makes the legacy service (shadow) or Redis as it is (native) the authority: see src/cutover/README.md, "What can go wrong"',
+    };
+    return;
+  }
   if (to === 'native') return;
   yield {
     code: to === 'shadow' ? 'no-mode' : 'impossible',

@@ -9,6 +9,8 @@ describe('every interleaving of two instances, the tool, the scripts and time', 
     ['to mirror, with a pause', { ...faultless, from: 'reverse', pauses: 1 }],
     ['to reverse, with a kill or a lost reply', { ...faultless, from: 'mirror', writes: 1, faults: 1 }],
     ['to mirror, with a kill or a lost reply', { ...faultless, from: 'reverse', writes: 1, faults: 1 }],
+    ['to reverse, and Redis loses its data', { ...faultless, from: 'mirror', writes: 1, losses: 1 }],
+    ['to mirror, and Redis loses its data', { ...faultless, from: 'reverse', writes: 1, losses: 1 }],
     ['two switches in a row, or a second attempt', { ...faultless, from: 'mirror', writes: 1, switches: 2 }],
   ])(
     '%s: one authority, no accepted change lost, no stale read, no change waits forever',
@@ -36,6 +38,7 @@ describe('a mistake in the protocol is found:', () => {
       'an accepted change is lost',
     ],
     ['ignores-queue', { ...faultless, from: 'reverse' }, 'older than an accepted change'],
+    ['takes-lost-for-native', { ...faultless, from: 'reverse', losses: 1 }, 'older than an accepted change'],
   ])('%s', (mistake, scenario, rule) => {
     const { violation } = exploreSwitches({ ...scenario, mistake });
     expect(violation?.rule).toContain(rule);

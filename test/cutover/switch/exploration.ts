@@ -2,12 +2,22 @@ import { authorityOf, type Mode } from '../../../src/cutover/modes.ts';
 import {
   acknowledges,
   follow,
+  vouchedAuthority,
   type Announcement,
   type SwitchPhase,
   type Position,
 } from '../../../src/cutover/switch/protocol.ts';
 import { explore, Violation, type Explored } from '../../support/explore.ts';
-import { advance, announcement, begin, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
+import {
+  advance,
+  announcement,
+  begin,
+  emptied,
+  forget,
+  heartbeat,
+  withdraw,
+  type StoreState,
+} from './store-model.ts';
 
 /*
  * Explores every interleaving of two instances, the tool, the store's scripts, time and faults. Values are the numbers
@@ -32,6 +42,8 @@ interface Instance {
   life: 'running' | 'paused' | 'dead' | 'gone';
   /** What it last heard is too old to serve reads by while a switch is under way. */
   isLapsed: boolean;
+  /** It has not heard of Redis since that has lost its data: what it reads there until then cannot be helped. */
+  isUnaware: boolean;
 }
 
 interface Tool {
@@ -53,7 +65,9 @@ interface World {
   queue: number[];
   /** A change that reached the legacy service may not have been adopted. */
   isUnsettled: boolean;
-  left: { writes: number; switches: number; faults: number; pauses: number };
+  /** Redis has come back without its data. */
+  isEmptied: boolean;
+  left: { writes: number; switches: number; faults: number; pauses: number; losses: number };
 }
 
 export interface Scenario {
@@ -63,6 +77,8 @@ export interface Scenario {
   faults: number;
   /** How often an instance may stop responding without being seen to have ended. */
   pauses: number;
+  /** How often Redis may come back without its data. */
+  losses?: number;
   /** Whether the operator may wrongly assume that a paused instance has ended: then reads are not judged. */
   mayAssume?: boolean;
   /** A mistake in the protocol, which the exploration has to find. */
@@ -71,23 +87,25 @@ export interface Scenario {
     | 'admits-before-reads-moved'
     | 'withdraws-without-confirmation'
     | 'does-not-fence'
-    | 'ignores-queue';
+    | 'ignores-queue'
+    | 'takes-lost-for-native';
 }
 
 const ids = ['a', 'b'];
 const other = (mode: Mode): Mode => (mode === 'mirror' ? 'reverse' : 'mirror');
 
-function start({ from, writes, switches, faults, pauses }: Scenario): World {
-  let store: StoreState = { mode: from, epoch: 0, done: '', beats: {} };
+function start({ from, writes, switches, faults, pauses, losses = 0 }: Scenario): World {
+  let store: StoreState = { mode: from, epoch: 1, done: '', beats: {} };
   const instances: Record<string, Instance> = {};
   for (const id of ids) {
-    store = heartbeat(store, id, 0, '-', true);
+    store = heartbeat(store, id, 0, '-', 'none');
     instances[id] = {
       position: follow(announcement(store), 0),
       reply: null,
       change: null,
       life: 'running',
       isLapsed: false,
+      isUnaware: false,
     };
   }
   return {
@@ -100,7 +118,8 @@ function start({ from, writes, switches, faults, pauses }: Scenario): World {
     fence: 0,
     queue: [],
     isUnsettled: false,
-    left: { writes, switches, faults, pauses },
+    isEmptied: false,
+    left: { writes, switches, faults, pauses, losses },
   };
 }
 
@@ -108,6 +127,7 @@ function start({ from, writes, switches, faults, pauses }: Scenario): World {
 function* nextSteps(world: World, scenario: Scenario): Generator<[step: string, next: World]> {
   for (const id of ids) yield* instanceSteps(world, id, scenario);
   yield* toolSteps(world, scenario);
+  if (world.left.losses > 0) yield ['Redis loses its data', withoutData(world)];
   if (world.queue.length > 0) {
     const [value = 0, ...queue] = world.queue;
     yield ['replay', { ...world, legacy: Math.max(world.legacy, value), queue }];
@@ -124,6 +144,25 @@ function* nextSteps(world: World, scenario: Scenario): Generator<[step: string, 
       },
     ];
   }
+}
+
+/** A later verify finds that Redis lacks what it had. */
+function withoutData(world: World): World {
+  const instances = Object.entries(world.instances).map(([id, one]) => [
+    id,
+    { ...one, reply: null, isUnaware: true },
+  ]);
+  return {
+    ...world,
+    store: emptied,
+    instances: Object.fromEntries(instances) as World['instances'],
+    redis: 0,
+    fence: 0,
+    queue: [],
+    isUnsettled: true,
+    isEmptied: true,
+    left: { ...world.left, losses: world.left.losses - 1 },
+  };
 }
 
 function* instanceSteps(world: World, id: string, scenario: Scenario): Generator<[string, World]> {
@@ -173,20 +212,25 @@ function* instanceSteps(world: World, id: string, scenario: Scenario): Generator
 
   if (reply === null) {
     const admitted = change === null || scenario.mistake === 'acknowledges-before-changes-end' ? 0 : 1;
-    const store = heartbeat(world.store, id, position.epoch, acknowledges(position, admitted) ?? '-', false);
+    const phase = acknowledges(position, admitted) ?? '-';
+    const store = heartbeat(world.store, id, position.epoch, phase, vouchedAuthority(position));
     yield [`${id}: heartbeat`, put({ reply: { announced: announcement(store), isLate: false } }, { store })];
   } else {
-    const next = follow(reply.announced, position.epoch);
-    yield [`${id}: hears`, put({ position: next, reply: null, isLapsed: reply.isLate })];
+    const { announced } = reply;
+    const isLost = announced.isLost && scenario.mistake !== 'takes-lost-for-native';
+    const next = follow({ ...announced, isLost }, position.epoch);
+    yield [`${id}: hears`, put({ position: next, reply: null, isLapsed: reply.isLate, isUnaware: false })];
     if (left.faults > 0) {
       yield [`${id}: reply lost`, put({ reply: null }, { left: { ...left, faults: left.faults - 1 } })];
     }
   }
 
   // A read, whose result shows at once.
-  if (scenario.mayAssume !== true && !(isLapsed && position.phase !== undefined)) {
-    const value = authorityOf(position.reads) === 'legacy' ? world.legacy : world.redis;
-    if (value < world.accepted) throw new Violation(`${id} reads a state older than an accepted change`);
+  if (scenario.mayAssume !== true && !(isLapsed && position.phase !== undefined) && !position.isLost) {
+    const isLegacy = authorityOf(position.reads) === 'legacy';
+    const value = isLegacy ? world.legacy : world.redis;
+    if (value < world.accepted && (isLegacy || !instance.isUnaware))
+      throw new Violation(`${id} reads a state older than an accepted change`);
   }
 
   const mayAdmit =
@@ -208,7 +252,8 @@ function* instanceSteps(world: World, id: string, scenario: Scenario): Generator
   const accepted = Math.max(world.accepted, value);
   const isRefused = epoch < world.fence && scenario.mistake !== 'does-not-fence';
   if (mode === 'reverse') {
-    if (isRefused) yield [`${id}: change refused`, put({ change: null })];
+    // Without its data, Redis knows no caller.
+    if (isRefused || world.isEmptied) yield [`${id}: change refused`, put({ change: null })];
     else
       yield [
         `${id}: changes Redis`,
@@ -239,6 +284,8 @@ function* toolSteps(world: World, scenario: Scenario): Generator<[string, World]
 
   if (tool.at === 'idle') {
     if (left.switches === 0) return;
+    // What was lost is for the operator to decide.
+    if (store.mode === '' || store.mode === 'native') return;
     const token = `t${left.switches}`;
     const to = other(store.mode);
     const { state, reply } = begin(store, token, store.mode, to);
@@ -330,15 +377,20 @@ function check(world: World, { mayAssume = false }: Scenario): void {
     authorities.add(authorityOf(change.mode));
   }
   if (!mayAssume && authorities.size > 1) throw new Violation('two authorities at the same time');
+  if (world.store.mode === '') return;
   const value = authorityOf(world.store.mode) === 'legacy' ? world.legacy : world.redis;
   if (world.store.underWay === undefined && value < world.accepted)
     throw new Violation('an accepted change is lost');
 }
 
-/** Whether every instance that still runs admits changes, and nothing is under way. */
-function isAtRest(world: World): boolean {
-  return Object.values(world.instances).every(
-    ({ life, position }) => life !== 'running' || position.changes === world.store.mode,
+/**
+ * Whether every instance that still runs admits changes, and nothing is under way. After Redis has lost its data, some
+ * may wait for the operator.
+ */
+function isAtRest({ instances, store, isEmptied }: World): boolean {
+  return Object.values(instances).every(
+    ({ life, position: { changes, isLost, isRegressed } }) =>
+      life !== 'running' || changes === store.mode || (isEmptied && (isLost || isRegressed)),
   );
 }
 
@@ -353,6 +405,7 @@ function keyOf({
   fence,
   queue,
   isUnsettled,
+  isEmptied,
   left,
 }: World): string {
   const { underWay, beats } = store;
@@ -366,8 +419,9 @@ function keyOf({
     fence,
     queue,
     isUnsettled,
+    isEmptied,
   ];
-  parts.push(tool.at, tool.token, tool.to, left.writes, left.switches, left.faults, left.pauses);
+  parts.push(tool.at, tool.token, tool.to, left.writes, left.switches, left.faults, left.pauses, left.losses);
   if (underWay !== undefined) parts.push(underWay.to, underWay.phase, underWay.token, underWay.isExpired);
   for (const id of ids) {
     const beat = beats[id];
@@ -375,10 +429,27 @@ function keyOf({
     const one = instances[id];
     if (one === undefined) continue;
     const { position, reply, change, life, isLapsed } = one;
-    parts.push(life, isLapsed, position.reads, position.changes, position.epoch, position.phase);
+    parts.push(
+      life,
+      isLapsed,
+      one.isUnaware,
+      position.isLost,
+      position.isRegressed,
+      position.reads,
+      position.changes,
+      position.epoch,
+      position.phase,
+    );
     if (reply !== null) {
       const { announced, isLate } = reply;
-      parts.push(isLate, announced.mode, announced.epoch, announced.underWay?.to, announced.underWay?.phase);
+      parts.push(
+        isLate,
+        announced.isLost,
+        announced.mode,
+        announced.epoch,
+        announced.underWay?.to,
+        announced.underWay?.phase,
+      );
     }
     parts.push('/', change?.mode, change?.epoch, change?.value, change?.isForwarded);
   }

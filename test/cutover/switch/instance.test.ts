@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { switchMode } from '../../../src/cutover/switch/coordinator.ts';
+import type { Mode } from '../../../src/cutover/modes.ts';
 import type { Admission, Cutover } from '../../../src/cutover/switch/instance.ts';
 import { readLease } from '../../../src/cutover/switch/protocol.ts';
 import {
@@ -223,6 +224,60 @@ describe('an instance', () => {
   });
 });
 
+describe('Redis that comes back without its data', () => {
+  test.each<Mode>(['shadow', 'mirror'])(
+    'leaves the authority to the legacy service where the mode was %s',
+    async (mode) => {
+      await store.hset(key, { mode, epoch: 3, since: 1 });
+      const one = await join();
+      await store.unlink(key);
+      await until(async () => (await read()).isStored);
+      expect(await read()).toMatchObject({ mode: 'shadow', epoch: 3, by: 'default', isLost: false });
+      await until(() => one.mode() === 'shadow');
+      expect(admitAtOnceOrUndefined(one)).toMatchObject({ mode: 'shadow', epoch: 3 });
+    },
+  );
+
+  test('has requests refused where it was the authority, also by instances that start later', async () => {
+    await store.hset(key, { mode: 'native', epoch: 3, since: 1 });
+    const instances = [await join(), await join(false)];
+    await store.unlink(key);
+    await until(async () => (await read()).isLost);
+    instances.push(await join(), await join(false));
+    for (const one of instances) {
+      await until(() => refusesReads(one));
+      await expect(one.admitChange()).rejects.toMatchObject({ code: 'store-unavailable' });
+    }
+    expect((await runTool(env(), 'cutover show')).out).toMatch(/^Mode: unknown/);
+  });
+
+  test('is in a mode again only once the operator has chosen one, and that is in force', async () => {
+    await store.hset(key, { mode: 'native', epoch: 3, since: 1 });
+    const one = await join();
+    await store.unlink(key);
+    await until(async () => (await read()).isLost);
+    const begin = () => cutoverBegin(store, key, 'token', 'native', 'shadow', lease);
+    expect(await begin()).toEqual(['begun', 4]);
+    await acknowledged('stop');
+    await cutoverWithdraw(store, key, 'token');
+    expect(await read()).toMatchObject({ isStored: false, isLost: true });
+    expect(await refusesReads(one)).toBe(true);
+    expect(await begin()).toEqual(['begun', 5]);
+    for (const phase of ['stop', 'reads']) await until(async () => (await advance(phase))[0] === 'ready');
+    await until(() => admitAtOnceOrUndefined(one)?.mode === 'shadow');
+  });
+});
+
+async function refusesReads(one: Cutover): Promise<boolean> {
+  try {
+    await one.readMode();
+    return false;
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'store-unavailable' });
+    return true;
+  }
+}
+
 const mustWait = (one: Cutover): boolean => admitAtOnceOrUndefined(one) === undefined;
 
 function admitAtOnceOrUndefined(one: Cutover): Admission | undefined {
@@ -307,7 +362,7 @@ describe('a switch', () => {
 describe('a registration', () => {
   test('that two tools remove leaves the gap of the first', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
-    await cutoverHeartbeat(store, key, 'gone', JSON.stringify(registration), 0, '-', 1);
+    await cutoverHeartbeat(store, key, 'gone', JSON.stringify(registration), 0, '-', 'none');
     for (const reason of ['the first', 'the second']) await cutoverRemove(store, key, 'gone', reason);
     expect((await read()).gap?.reason).toBe('the first');
   });
@@ -321,9 +376,9 @@ describe('a registration', () => {
   test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
     const ended = JSON.stringify({ ...registration, started: '1' });
-    await cutoverHeartbeat(store, key, 'gone', ended, 0, '-', 1);
+    await cutoverHeartbeat(store, key, 'gone', ended, 0, '-', 'none');
     const elsewhere = JSON.stringify({ ...registration, namespace: 'another', started: '1' });
-    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, '-', 1);
+    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, '-', 'none');
     const { id } = await join();
     const { instances, gap } = await read();
     expect(instances.map((one) => one.id).sort()).toEqual(['elsewhere', id].sort());

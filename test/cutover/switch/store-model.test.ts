@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Mode } from '../../../src/cutover/modes.ts';
+import type { Authority, Mode } from '../../../src/cutover/modes.ts';
 import { readLease, type SwitchPhase } from '../../../src/cutover/switch/protocol.ts';
 import {
   newRegistration,
@@ -13,7 +13,7 @@ import {
   cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { advance, begin, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
+import { advance, begin, emptied, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -36,7 +36,7 @@ const step = fc.oneof(
       id: instance,
       phase,
       isBehind: fc.boolean(),
-      isFirst: fc.boolean(),
+      authority: fc.constantFrom<Authority | 'none'>('none', 'legacy', 'redis'),
     }),
   },
   {
@@ -49,6 +49,7 @@ const step = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('withdraw' as const), token }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('expire' as const) }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('empty' as const) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('silence' as const), id: instance }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('forget' as const), id: instance }) },
 );
@@ -61,15 +62,17 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
       const key = `${prefix}cutover`;
       let model: StoreState = { mode: 'shadow', epoch: 0, done: '', beats: {} };
       await store.hset(key, 'mode', 'shadow', 'since', '1');
+      let highest = 0;
 
       for (const one of sequence) {
         const current = { token: model.underWay?.token ?? 't1', phase: model.underWay?.phase ?? 'stop' };
         switch (one.op) {
           case 'beat': {
-            // The epoch that an instance has seen is never above the one there is.
-            const epoch = Math.max(0, model.epoch - Number(one.isBehind));
+            // The epoch that an instance has seen is never above the highest there was.
+            highest = Math.max(highest, model.epoch);
+            const epoch = Math.max(0, highest - Number(one.isBehind));
             const acknowledged = one.phase ?? current.phase;
-            model = heartbeat(model, one.id, epoch, acknowledged, one.isFirst);
+            model = heartbeat(model, one.id, epoch, acknowledged, one.authority);
             const text = JSON.stringify(registration);
             const reply = await cutoverHeartbeat(
               store,
@@ -78,7 +81,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
               text,
               epoch,
               acknowledged,
-              Number(one.isFirst),
+              one.authority,
             );
             expect(reply).toMatchObject({
               kind: 'ok',
@@ -90,7 +93,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             break;
           }
           case 'begin': {
-            const { token: by = current.token, from = model.mode } = one;
+            const { token: by = current.token, from = model.mode || 'native' } = one;
             const expected = begin(model, by, from, one.to);
             model = expected.state;
             expect((await cutoverBegin(store, key, by, from, one.to, lease))[0]).toBe(expected.reply);
@@ -116,11 +119,15 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             model = { ...model, underWay: { ...model.underWay, isExpired: true } };
             await store.hset(key, 'until', '0');
             break;
+          case 'empty':
+            model = emptied;
+            await store.unlink(key);
+            break;
           case 'silence': {
             const beat = model.beats[one.id];
             if (beat === undefined) break;
             model = { ...model, beats: { ...model.beats, [one.id]: { ...beat, isSilent: true } } };
-            await store.hset(key, `beat:${one.id}`, `1 ${beat.epoch} ${beat.phase}`);
+            await store.hset(key, `beat:${one.id}`, `${Date.now() - 60_000} ${beat.epoch} ${beat.phase}`);
             break;
           }
           case 'forget':
@@ -130,7 +137,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
       }
       const { mode: stored, epoch, underWay, instances } = await readCutover(store, prefix);
       expect({ stored, epoch, to: underWay?.to, phase: underWay?.phase }).toEqual({
-        stored: model.mode,
+        stored: model.mode || 'native',
         epoch: model.epoch,
         to: model.underWay?.to,
         phase: model.underWay?.phase,

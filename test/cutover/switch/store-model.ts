@@ -1,4 +1,4 @@
-import type { Mode } from '../../../src/cutover/modes.ts';
+import type { Authority, Mode } from '../../../src/cutover/modes.ts';
 import type { Announcement, SwitchPhase } from '../../../src/cutover/switch/protocol.ts';
 
 /*
@@ -14,7 +14,8 @@ interface Beat {
 }
 
 export interface StoreState {
-  mode: Mode;
+  /** Empty if none is stored. */
+  mode: Mode | '';
   epoch: number;
   underWay?: { to: Mode; phase: SwitchPhase; token: string; isExpired: boolean };
   /** The token of the last switch that was made. */
@@ -23,7 +24,14 @@ export interface StoreState {
 }
 
 export function announcement({ mode, epoch, underWay }: StoreState): Announcement {
-  return { mode, epoch, since: 0, ...(underWay && { underWay: { to: underWay.to, phase: underWay.phase } }) };
+  const isLost = mode === '' && epoch > 0;
+  return {
+    mode: mode === '' ? 'native' : mode,
+    epoch,
+    since: 0,
+    isLost,
+    ...(underWay && { underWay: { to: underWay.to, phase: underWay.phase } }),
+  };
 }
 
 function unacknowledged({ epoch, underWay, beats }: StoreState): string[] {
@@ -49,17 +57,25 @@ function settled(state: StoreState): StoreState {
   return isOver ? withdrawn(state) : state;
 }
 
+/** Where no mode is stored, it becomes shadow unless Redis may have been the authority. */
+function withMode(state: StoreState, seen: number, authority: Authority | 'none'): StoreState {
+  if (state.mode !== '') return state;
+  if (authority === 'redis') return { ...state, epoch: Math.max(state.epoch, seen) };
+  return state.epoch > 0 ? state : { ...state, mode: 'shadow', epoch: authority === 'none' ? 0 : seen };
+}
+
 export function heartbeat(
   before: StoreState,
   id: string,
   seen: number,
   phase: SwitchPhase | '-',
-  isFirst: boolean,
+  authority: Authority | 'none',
 ): StoreState {
-  const state = settled(before);
-  const beat: Beat = isFirst
-    ? { epoch: state.epoch, phase: state.underWay?.phase ?? '-', isSilent: false }
-    : { epoch: seen, phase, isSilent: false };
+  const state = withMode(settled(before), seen, authority);
+  const beat: Beat =
+    authority === 'none'
+      ? { epoch: state.epoch, phase: state.underWay?.phase ?? '-', isSilent: false }
+      : { epoch: seen, phase, isSilent: false };
   return settled({ ...state, beats: { ...state.beats, [id]: beat } });
 }
 
@@ -72,10 +88,11 @@ export function begin(
   const state = settled(before);
   if (state.underWay?.token === token) return { state, reply: 'begun' };
   if (state.underWay !== undefined) return { state, reply: 'busy' };
-  if (state.mode !== from) return { state, reply: 'changed' };
+  if ((state.mode || 'native') !== from) return { state, reply: 'changed' };
+  const mode = state.mode === '' && state.epoch === 0 ? 'native' : state.mode;
   const epoch = Math.max(state.epoch, ...Object.values(state.beats).map((beat) => beat.epoch)) + 1;
   return {
-    state: { ...state, epoch, underWay: { to, phase: 'stop', token, isExpired: false } },
+    state: { ...state, mode, epoch, underWay: { to, phase: 'stop', token, isExpired: false } },
     reply: 'begun',
   };
 }
@@ -114,3 +131,6 @@ export function forget(state: StoreState, id: string): StoreState {
   const { [id]: _removed, ...beats } = state.beats;
   return { ...state, beats };
 }
+
+/** Redis comes back without its data. */
+export const emptied: StoreState = { mode: '', epoch: 0, done: '', beats: {} };

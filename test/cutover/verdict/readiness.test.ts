@@ -54,6 +54,7 @@ function verdict(
     epoch: 1,
     since: 1000,
     isStored: true,
+    isLost: false,
     now: 5000,
     by: 'default',
     hasFailedOver: false,
@@ -257,6 +258,16 @@ test('native can be set if no mode was ever set', () => {
   expect(verdict('native', 'native', { state: { isStored: false } })).toMatchObject({ ready: true });
   expect(verdict('native', 'shadow', { state: { isStored: false } })).toMatchObject({ reasons: ['no-mode'] });
   expect(verdict('native', 'native')).toMatchObject({ reasons: ['impossible'], isUnforceable: true });
+});
+
+test('where Redis has lost the mode, only force says which side has the authority now', () => {
+  const state = { isStored: false, isLost: true };
+  for (const to of ['shadow', 'native'] as const)
+    expect(verdict('native', to, { state })).toEqual(
+      expect.objectContaining({ reasons: ['mode-lost'], isUnforceable: false }),
+    );
+  for (const to of ['mirror', 'reverse'] as const)
+    expect(verdict('native', to, { state })).toMatchObject({ isUnforceable: true });
 });
 
 test('a migrate apply under way holds up every switch, even with --force', () => {

@@ -50,7 +50,7 @@ async function showStatus(context: AdminContext): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const evidence = await gatherEvidence(store, keyPrefix);
   const { state, comparisons, organizations, replay, legacyPictures } = evidence;
-  const next = nextMode(state.mode);
+  const next = state.isLost ? 'shadow' : nextMode(state.mode);
   const verdict = next && judge(evidence, next);
   const json = {
     ...modeJson(state),
@@ -87,10 +87,11 @@ async function showStatus(context: AdminContext): Promise<CommandResult> {
   return problem(`not ready for ${verdict.to}: see the reasons above`, { json, text });
 }
 
-function modeJson({ mode, isStored, epoch, since, by, underWay }: CutoverState) {
+function modeJson({ mode, isStored, isLost, epoch, since, by, underWay }: CutoverState) {
   return {
     mode,
     isStored,
+    isLost,
     number: epoch,
     ...(since > 0 && { since: formatInstant(since), by }),
     ...(underWay && { switchingTo: underWay.to, phase: underWay.phase }),

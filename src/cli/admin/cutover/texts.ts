@@ -6,7 +6,8 @@ import { countDifferences, countGaps, type Evidence } from '../../../cutover/ver
 import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
-export function modeLines({ mode, since, by, underWay, isStored }: CutoverState): string[] {
+export function modeLines({ mode, since, by, underWay, isStored, isLost }: CutoverState): string[] {
+  if (isLost) return ['Mode: unknown (Redis has lost it)'];
   if (!isStored) return ['Mode: native (none was set yet; shadow once a bridge starts with LEGACY_BASE_URL)'];
   return [
     `Mode: ${mode}`,

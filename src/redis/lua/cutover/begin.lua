@@ -18,6 +18,8 @@ if mode ~= from then return { 'changed', mode } end
 local epoch = state.epoch
 each_instance(function(_, _, _, seen) epoch = math.max(epoch, seen) end)
 epoch = epoch + 1
-redis.call('HSET', KEYS[1], 'mode', mode, 'epoch', epoch, 'to', to, 'phase', 'stop', 'token', token,
+-- One that was lost stays so until another is in force (heartbeat.lua).
+if state.mode == '' and state.epoch == 0 then redis.call('HSET', KEYS[1], 'mode', mode) end
+redis.call('HSET', KEYS[1], 'epoch', epoch, 'to', to, 'phase', 'stop', 'token', token,
   'until', now + lease_ms)
 return { 'begun', epoch }

@@ -7,36 +7,42 @@
 -- KEYS[1]  <prefix>cutover
 --
 -- {kind, ...}, by name
---   ok                mode, epoch, since, to, phase: mode '' if none is stored; to, phase '' if no switch is under way
+--   ok                mode, epoch, since, to, phase: mode '' if none is stored: where the epoch is above 0, it was lost;
+--                     to, phase '' if no switch is under way
 --   needs-legacy      mode; refused: an instance without the legacy service, in a mode other than native
 --   needs-replay      refused: an instance that cannot replay, in the mode reverse
 --   native-instances  ids; refused: no mode is stored, and instances without the legacy service serve
 
 -- The instance and its registration in JSON; the highest epoch that it has seen, and the phase of the switch that it has
--- acknowledged, - for none.
-local id, registered, seen, phase = unpack(ARGV, 1, 4)
--- It has admitted no change yet, and served no read.
-local is_first = ARGV[5] == '1'
+-- acknowledged, - for none; the authority that it vouches for, legacy or redis: none with its first heartbeat, when it has
+-- admitted no change yet, and served no read.
+local id, registered, seen, phase, authority = unpack(ARGV)
+local registration = cjson.decode(registered)
+-- A migration serves no requests.
+local is_bridge = registration.kind == 'bridge'
 local state = settled_state()
 
-if is_first then
+local function begin_in_shadow(epoch)
+  redis.call('HSET', KEYS[1], 'mode', 'shadow', 'epoch', epoch, 'since', now, 'by', 'default')
+  redis.call('HSET', KEYS[1], 'history:' .. epoch, now .. ' shadow default')
+  state = cutover_state()
+end
+
+if authority == 'none' then
   -- Redis refuses by its epoch whatever such an instance still tries to write.
   local is_native = state.mode == '' or state.mode == 'native'
   local natives = {}
-  each_instance(function(other, registration, at)
+  each_instance(function(other, known, at)
     if is_native and not state.token and now - at > 3600000 and at > (tonumber(state.since) or 0) then
       forget_instance(other)
-    elseif not string.find(registration, '"legacy":true', 1, true) then
+    elseif not string.find(known, '"legacy":true', 1, true) then
       natives[#natives + 1] = other
     end
   end)
-  local registration = cjson.decode(registered)
-  -- A migration serves no requests.
-  if registration.kind == 'bridge' then
-    if registration.legacy and state.mode == '' then
+  if is_bridge then
+    if registration.legacy and state.mode == '' and state.epoch == 0 then
       if #natives > 0 then return { kind = 'native-instances', ids = natives } end
-      redis.call('HSET', KEYS[1], 'mode', 'shadow', 'since', now, 'by', 'default', 'history:0', now .. ' shadow default')
-      state = cutover_state()
+      begin_in_shadow(0)
     elseif not registration.legacy and not is_native then
       return { kind = 'needs-legacy', mode = state.mode }
     elseif not registration.legacy and state.token then
@@ -47,6 +53,13 @@ if is_first then
     end
   end
   seen, phase = state.epoch, state.token and state.phase or '-'
+elseif state.mode == '' and is_bridge then
+  -- Redis has lost its data. Where it was the authority, only the operator can say who is now.
+  if authority == 'legacy' and state.epoch == 0 then
+    begin_in_shadow(seen)
+  elseif tonumber(seen) > state.epoch then
+    redis.call('HSET', KEYS[1], 'epoch', seen)
+  end
 end
 
 redis.call('HSETNX', KEYS[1], 'instance:' .. id, registered)

@@ -42,7 +42,7 @@ const join = async () => {
 async function registerElsewhere(id: string, ago = 0, to = store): Promise<void> {
   const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
   const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
-  await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, '-', 1);
+  await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, '-', 'none');
   const { now } = await readCutover(to, prefix);
   await to.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
 }
