@@ -22,8 +22,10 @@ export async function markProfileChange(
 ): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
-  await findings.register(organizationId);
-  const number = await beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy));
+  const [, number] = await Promise.all([
+    findings.register(organizationId),
+    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy)),
+  ]);
 
   async function adopt(expected: Pick<Adoption, 'isExpected' | 'exists'>): Promise<void> {
     try {

@@ -20,7 +20,6 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   const { take, gap: note, ...found } = createPending();
   /** How many there are in each organization. */
   const unsavedGaps = new Map<string, number>();
-  const registered = new Set<string>();
   /** Whether the last flush could not save everything. */
   let isFailing = false;
 
@@ -30,11 +29,12 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
     else unsavedGaps.delete(organizationId);
   }
 
-  /** Puts an organization on the list of those whose requests are forwarded, before anything is recorded of it. */
+  /**
+   * Puts an organization on the list of those whose requests are forwarded, each time something is recorded of it: Redis
+   * may have lost the list. Only one that is listed counts as recorded.
+   */
   async function register(organizationId: string): Promise<void> {
-    if (registered.has(organizationId)) return;
     await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
-    registered.add(organizationId);
   }
 
   async function save(organizationId: string, pending: Pending): Promise<void> {

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createFindings } from '../../../src/cutover/compare/findings.ts';
-import { gapsKey, organizationBase } from '../../../src/redis/keys.ts';
+import { forwardedOrganizationsKey, gapsKey, organizationBase } from '../../../src/redis/keys.ts';
+import { readDoubts } from '../../../src/cutover/compare/summary.ts';
 import type { Log } from '../../../src/log.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -29,4 +30,15 @@ test('findings that cannot be saved are kept, and an outage is logged once', asy
   await findings.close();
   expect(logged.slice(1)).toEqual(['comparisons with the legacy service and gaps are saved again']);
   expect(await store.hkeys(gapsKey(organizationBase(prefix, 'acme')))).toEqual(['unmarked-change']);
+});
+
+test('a gap counts although Redis has lost which organizations were forwarded', async () => {
+  const prefix = freshPrefix();
+  const findings = createFindings(store, prefix, { warn: () => {}, info: () => {} } as unknown as Log);
+  findings.judgedKey({ organizationId: 'acme', sha256: '0', userAgent: '' }, 200, 'known');
+  await findings.flush();
+  await store.unlink(forwardedOrganizationsKey(prefix));
+  findings.gap('acme', 'unmarked-change', 0);
+  await findings.close();
+  expect((await readDoubts(store, prefix)).lastGapAt).toBeGreaterThan(0);
 });
