@@ -83,6 +83,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     queueing: createQueueing(ability, config.replayMax, createReplayQueue(store, keyPrefix)),
     forwarding: openForwarding(resources, cutover, ability, load, fileUrl),
     isDraining: () => isDraining(),
+    forwardsAll: cutover.forwardsAll,
     arePicturesAvailable,
   });
   const server = await listen(app, config.host, config.port, { drainDelay: config.drainDelay });

@@ -7,6 +7,8 @@ import type { RedisClient } from '../redis/connection/client.ts';
 export interface HealthOptions {
   store: RedisClient;
   isDraining: () => boolean;
+  /** Whether another service answers all requests, whatever the store does. */
+  forwardsAll: () => boolean;
   load: LoadShedding;
   arePicturesAvailable: () => boolean;
 }
@@ -17,10 +19,11 @@ export const livez: RequestHandler = (_request, response) => {
 };
 
 /**
- * `/readyz`: 200 while this instance can read from at least one master, which it tries, and is not about to stop. The
- * body lists what is degraded.
+ * `/readyz`: 200 while this instance can read from at least one master, which it tries, or forwards all requests, and
+ * is not about to stop. The body lists what is degraded.
  */
-export function readyz({ store, isDraining, load, arePicturesAvailable }: HealthOptions): RequestHandler {
+export function readyz(options: HealthOptions): RequestHandler {
+  const { store, isDraining, forwardsAll, load, arePicturesAvailable } = options;
   return async (_request, response) => {
     const { isReadable, faults } = await checkHealth(store);
     const degraded = [
@@ -29,7 +32,7 @@ export function readyz({ store, isDraining, load, arePicturesAvailable }: Health
       ...(load.isOverloaded() ? ['overloaded'] : []),
       ...(arePicturesAvailable() ? [] : ['pictures-unavailable']),
     ];
-    const ready = isReadable && !isDraining();
+    const ready = (isReadable || forwardsAll()) && !isDraining();
     const status = !ready ? 'unavailable' : degraded.length > 0 ? 'degraded' : 'ok';
     send(response, ready ? 200 : 503, { status, degraded });
   };

@@ -82,6 +82,9 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       const isCurrent = changes !== undefined && (authorityOf(changes) === 'redis' || !isOutOfTouch());
       return isCurrent && knowsAuthority() ? admitNow(changes) : admitLater();
     },
+    /** Whether every request is forwarded, whatever the store does. */
+    forwardsAll: (): boolean =>
+      position.changes !== undefined && authorityOf(position.changes) === 'legacy' && knowsAuthority(),
     /**
      * Whether a switch has gone on without this process, as while it was paused: then the change must not be
      * acknowledged. Asks the store only if it has not been heard from for a while.

@@ -269,7 +269,13 @@ test('an instance without a free slot refuses with 503, and is ready but degrade
   );
   app.get(
     '/readyz',
-    readyz({ store: bridge.store, isDraining: () => false, load, arePicturesAvailable: () => true }),
+    readyz({
+      store: bridge.store,
+      isDraining: () => false,
+      forwardsAll: () => false,
+      load,
+      arePicturesAvailable: () => true,
+    }),
   );
   const server = await listen(app, '127.0.0.1', 0);
   const url = `http://127.0.0.1:${server.port}`;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Health } from '../../../src/contract/types.gen.ts';
 import { forwardChange, settleUnmarked } from '../../../src/cutover/adopt/mirrored-change.ts';
 import { createFindings } from '../../../src/cutover/compare/findings.ts';
 import { connectLegacy } from '../../../src/cutover/forward/legacy.ts';
@@ -6,11 +7,12 @@ import { joinCutover } from '../../../src/cutover/switch/instance.ts';
 import { createLog } from '../../../src/log.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { organizationBase } from '../../../src/redis/keys.ts';
-import { readCutover } from '../../../src/cutover/switch/registry.ts';
+import { cutoverKey, organizationBase } from '../../../src/redis/keys.ts';
+import { cutoverBegin, readCutover } from '../../../src/cutover/switch/registry.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
+import { until } from '../../support/until.ts';
 import { startLegacyBridge } from '../legacy-bridge.ts';
 
 const keyPrefix = 'away:';
@@ -74,6 +76,36 @@ test('while Redis and the legacy service fail, only so many organizations can be
   await findings.close();
   await there.close();
   await closeRedis(store);
+});
+
+test('an instance is ready without Redis while it forwards all requests, but not during a switch', async () => {
+  const redis = await startRedis();
+  const here = await startLegacyBridge({ redisUrl: redis.url, redisTimeouts: {} }, {}, 'mirror');
+  const ada = await here.player('ada');
+  const body = JSON.stringify({ username: 'Ada' });
+  const ready = async () => {
+    const response = await fetch(`${here.bridge.url}/readyz`);
+    return [response.status, (await response.json()) as Health] as const;
+  };
+  process.kill(redis.pid, 'SIGSTOP');
+  try {
+    expect(await ready()).toEqual([200, { status: 'degraded', degraded: ['store-unavailable'] }]);
+    expect((await here.send(ada, 'PUT', '/api/profile/', { body })).status).toBe(200);
+  } finally {
+    process.kill(redis.pid, 'SIGCONT');
+  }
+  const { store: own, config } = here.bridge;
+  await until(async () => (await ready())[1].status === 'ok');
+  await cutoverBegin(own, cutoverKey(config.keyPrefix), 'token', 'mirror', 'shadow', 60_000);
+  await until(async () => (await readCutover(own, config.keyPrefix)).instances[0]?.acknowledged === 'stop');
+  process.kill(redis.pid, 'SIGSTOP');
+  try {
+    expect(await ready()).toEqual([503, { status: 'unavailable', degraded: ['store-unavailable'] }]);
+  } finally {
+    process.kill(redis.pid, 'SIGCONT');
+  }
+  await here.close();
+  await redis.stop();
 });
 
 test('an instance that stops while Redis is too full for its gaps leaves one on record', async () => {
