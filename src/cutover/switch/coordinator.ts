@@ -6,7 +6,14 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { infoField, replicationOf, type RedisClient } from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
 import type { Mode } from '../modes.ts';
-import { cutoverAdvance, cutoverBegin, cutoverRaiseEpoch, cutoverWithdraw, removeEnded } from './registry.ts';
+import {
+  cutoverAdvance,
+  cutoverBegin,
+  cutoverRaiseEpoch,
+  cutoverWithdraw,
+  readCutover,
+  removeEnded,
+} from './registry.ts';
 
 export interface SwitchRequest {
   from: Mode;
@@ -28,7 +35,7 @@ export type SwitchOutcome =
   | { kind: 'busy'; to: string }
   /** The mode is not the one that the switch was to start from. */
   | { kind: 'changed'; mode: string }
-  /** The old mode goes on. `missing`: the instances that did not acknowledge in time. */
+  /** The old mode goes on. `missing`: the instances that did not acknowledge in time, and have not said why. */
   | { kind: 'withdrawn'; reasons: string[]; missing: string[] }
   | { kind: 'interrupted' };
 
@@ -45,6 +52,9 @@ class Withdrawal extends Error {
     this.outcome = outcome;
   }
 }
+
+const cannotRecord =
+  'cannot record in Redis which changes may be missing there: if Redis is full, raise its maxmemory';
 
 const withdrawn = (reasons: string[], missing: string[] = []): Withdrawal =>
   new Withdrawal({ kind: 'withdrawn', reasons, missing });
@@ -108,9 +118,14 @@ export async function switchMode(
       if (reply[0] === 'lost')
         throw withdrawn(['this tool was held up for too long: run it again, with a longer --hold if needed']);
       if (performance.now() >= deadline) {
+        const { instances } = await readCutover(store, prefix);
+        const holding = instances.filter((one) => one.hasUnsavedGaps).map(({ id }) => id);
         throw withdrawn(
-          [`not all instances ${phase === 'stop' ? 'stopped changes' : 'moved reads'} in time`],
-          reply[1],
+          [
+            `not all instances ${phase === 'stop' ? 'stopped changes' : 'moved reads'} in time`,
+            ...holding.map((id) => `${id} ${cannotRecord}`),
+          ],
+          reply[1].filter((id) => !holding.includes(id)),
         );
       }
       await removeEnded(store, prefix, reply[1]);

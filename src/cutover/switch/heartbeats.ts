@@ -17,6 +17,8 @@ export interface HeartbeatOptions {
   registration: Registration;
   /** How many changes have to end before this process may acknowledge that its changes have stopped. */
   unfinished: () => number;
+  /** Whether gaps among them cannot be recorded yet, as while Redis is full. */
+  isUnsaved: () => boolean;
   /** Called for each answer but the first. `sentAt`: by the monotonic clock. */
   onAnswer: (position: Position, sentAt: number) => void;
 }
@@ -30,7 +32,7 @@ const interval = { usual: 500, switching: 50 };
  * not serve in that mode.
  */
 export async function startHeartbeats(store: RedisClient, options: HeartbeatOptions) {
-  const { id, unfinished, onAnswer } = options;
+  const { id, unfinished, isUnsaved, onAnswer } = options;
   const key = cutoverKey(options.keyPrefix);
   const registration = JSON.stringify(options.registration);
 
@@ -65,8 +67,9 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
     const sentAt = performance.now();
     acknowledged = acknowledges(position, unfinished());
     try {
-      const { epoch } = position;
-      position = follow(await send(epoch, acknowledged ?? '-', vouchedAuthority(position)), epoch);
+      const { epoch, phase } = position;
+      const held = phase !== undefined && isUnsaved() ? 'unsaved' : '-';
+      position = follow(await send(epoch, acknowledged ?? held, vouchedAuthority(position)), epoch);
       onAnswer(position, sentAt);
     } catch {
       // An unavailable store is reported elsewhere; the mode stays as it is.

@@ -49,7 +49,14 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   let isUnsaved = (): boolean => false;
 
   await removeEnded(store, keyPrefix);
-  const heartbeats = await startHeartbeats(store, { keyPrefix, id, registration, unfinished, onAnswer });
+  const heartbeats = await startHeartbeats(store, {
+    keyPrefix,
+    id,
+    registration,
+    unfinished,
+    isUnsaved: () => isUnsaved(),
+    onAnswer,
+  });
   let position = heartbeats.first;
   /** When the last heartbeat that was answered was sent. */
   let heardAt = performance.now();

@@ -94,7 +94,9 @@ export async function readCutover(store: RedisClient, prefix: string) {
       silentMs: Math.max(0, now - Number(at)),
       /** The highest epoch that it has seen, and the phase of a switch that it has acknowledged. */
       epoch: Number(seen),
-      acknowledged: acknowledged === '-' ? undefined : (acknowledged as SwitchPhase),
+      acknowledged: ['-', 'unsaved'].includes(acknowledged ?? '') ? undefined : (acknowledged as SwitchPhase),
+      /** Whether it cannot acknowledge a phase because it has gaps that it cannot record. */
+      hasUnsavedGaps: acknowledged === 'unsaved',
     };
   });
   return {

@@ -9,6 +9,7 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase } from '../../../src/redis/keys.ts';
 import { cutoverBegin, readCutover } from '../../../src/cutover/switch/registry.ts';
+import { runTool } from '../../support/admin.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
@@ -108,15 +109,24 @@ test('an instance is ready without Redis while it forwards all requests, but not
   await redis.stop();
 });
 
-test('an instance that stops while Redis is too full for its gaps leaves one on record', async () => {
+test('an instance whose gaps Redis is too full for holds up a switch, which says so, and leaves one when it stops', async () => {
   const redis = await startRedis();
   const here = await startLegacyBridge({ redisUrl: redis.url }, {}, 'mirror');
   const ada = await here.player('ada');
   const own = await openTestStore(redis.url);
   await own.config('SET', 'maxmemory', '1mb');
+  const env = {
+    REDIS_URL: redis.url,
+    KEY_PREFIX: here.bridge.config.keyPrefix,
+    LEGACY_BASE_URL: here.legacy.url,
+  };
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify({ username: 'Ada' });
   expect((await here.send(ada, 'PUT', '/api/profile/', { body, headers })).status).toBe(200);
+  const { code, err } = await runTool(env, 'cutover set shadow --hold 1');
+  expect(code).toBe(1);
+  expect(err).toMatch(/cannot record in Redis which changes may be missing there: .*maxmemory/);
+  expect(err).not.toContain('--hold');
   await here.close();
   const { gap, instances } = await readCutover(own, here.bridge.config.keyPrefix);
   expect(instances).toEqual([]);

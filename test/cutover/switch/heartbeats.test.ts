@@ -15,6 +15,7 @@ test('no heartbeat is sent once they are stopped, not even for those who wait fo
     id,
     registration,
     unfinished: () => 0,
+    isUnsaved: () => false,
     onAnswer: () => (answers += 1),
   });
   const asking = [heartbeats.refresh(), heartbeats.refresh()];

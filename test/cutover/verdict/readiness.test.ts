@@ -17,6 +17,7 @@ const instance: Instance = {
   silentMs: 100,
   epoch: 1,
   acknowledged: undefined,
+  hasUnsavedGaps: false,
 };
 const compared: Evidence['comparisons'] = {
   compared: 500,
