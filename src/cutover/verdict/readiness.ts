@@ -266,6 +266,15 @@ function* warningsFor(
         'they were told that the outcome is unknown, and can make it again (profile-bridge admin cutover status --json says whose)',
     };
   }
+  if (isLettingGo && state.hasFailedOver) {
+    yield {
+      code: 'failed-over',
+      reason:
+        'since the last verify, Redis has failed over or was restarted, and may lack changes that had reached the legacy service',
+      remedy:
+        'compare the two with profile-bridge migrate verify; what Redis lacks can be brought over in mirror',
+    };
+  }
   if (isTaking && lostNames > 0) {
     yield {
       code: 'lost-names',

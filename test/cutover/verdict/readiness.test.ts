@@ -231,6 +231,12 @@ describe('the steps out of reverse', () => {
   });
 });
 
+test('leaving reverse for good has a warning if Redis may have lost changes that were replayed', () => {
+  const state = { hasFailedOver: true };
+  expect(verdict('reverse', 'native', { state })).toMatchObject({ ready: true, warnings: ['failed-over'] });
+  expect(verdict('reverse', 'mirror', { state })).toMatchObject({ ready: true, warnings: [] });
+});
+
 test('leaving reverse for good has a warning if only the legacy service may have an earlier change', () => {
   const comparisons = { unsettled: 1 };
   expect(verdict('reverse', 'native', { comparisons })).toMatchObject({
