@@ -13,9 +13,9 @@
 --   needs-replay      refused: an instance that cannot replay, in the mode reverse
 --   native-instances  ids; refused: no mode is stored, and instances without the legacy service serve
 
--- The instance and its registration in JSON; the highest epoch that it has seen, and the phase of the switch that it has
--- acknowledged, - for none, unsaved if it cannot because gaps are not on record; the authority that it vouches for, legacy or redis: none with its first heartbeat, when it has
--- admitted no change yet, and served no read.
+-- The instance and its registration in JSON; the highest epoch that it has seen; the phase of the switch that it has
+-- acknowledged, - for none, unsaved if it cannot because gaps are not on record; and the authority that it vouches for,
+-- legacy or redis: none with its first heartbeat, when it has admitted no change yet, and served no read.
 local id, registered, seen, phase, authority = unpack(ARGV)
 local registration = cjson.decode(registered)
 -- A migration serves no requests.
