@@ -35,12 +35,7 @@ export async function prepare(site: Site, newName: (user: string) => string, mod
   await mustBeEqual(site);
   if (mode !== 'mirror') return;
   const replicationIds = await replicationIdsOf(store);
-  await recordVerified(store, keyPrefix, {
-    ageMs: 0,
-    replicationIds,
-    hasConflicts: false,
-    hasRefusedKeys: false,
-  });
+  await recordVerified(store, keyPrefix, { ageMs: 0, replicationIds, hasConflicts: false });
 }
 
 /** From mode to mode, as an operator would. */

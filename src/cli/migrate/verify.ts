@@ -34,8 +34,7 @@ export async function verify(
     if (isClean && openedAt !== undefined) {
       const ageMs = performance.now() - openedAt;
       const hasConflicts = issues.count('username-conflict') > 0;
-      const hasRefusedKeys = issues.count(problems, 'api-keys') > 0;
-      await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts, hasRefusedKeys });
+      await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
     }
     const isUndated =
       isClean && openedAt === undefined && (await store.hget(cutoverKey(prefix), 'mode')) === 'mirror';

@@ -45,7 +45,7 @@ export interface Pending {
   /** In which fields they differ; in none if they match. */
   users: Map<string, readonly ComparedField[]>;
   failed: Map<string, { number: number; reason: AdoptionFailure }>;
-  keys: Map<string, { finding: KeyFinding; userAgent: string }>;
+  keys: Map<string, { finding: KeyFinding; entry: string }>;
   gaps: Map<Gap, NotedGap>;
 }
 
@@ -106,8 +106,8 @@ export function createPending() {
     ): KeyFinding | undefined => {
       const finding = judgeKey(status, here);
       if (finding === undefined) return undefined;
-      const { keys } = pendingOf(organizationId);
-      setBounded(keys, sha256, { finding, userAgent: (userAgent ?? '').slice(0, 200) });
+      const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
+      setBounded(pendingOf(organizationId).keys, sha256, { finding, entry });
       return finding;
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */

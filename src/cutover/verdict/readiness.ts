@@ -140,7 +140,7 @@ function* unmappedKeys({ unmappedKeys: count }: Evidence['comparisons']): Genera
   yield {
     code: 'unmapped-keys',
     reason: `${counted(count, 'API key')} that the legacy service accepts ${count === 1 ? 'is' : 'are'} unknown here`,
-    remedy: `import ${count === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys, or verify if ${count === 1 ? 'it has' : 'they have'} been revoked there since; profile-bridge admin cutover status --json lists the fingerprints`,
+    remedy: `import ${count === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys; profile-bridge admin cutover status --json lists the fingerprints`,
   };
 }
 

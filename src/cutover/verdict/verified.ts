@@ -2,30 +2,22 @@ import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
 
-type Recorded = 'unsettled' | 'differing' | 'failed' | 'lost-names' | 'gaps' | 'unmapped';
+type Recorded = 'unsettled' | 'differing' | 'failed' | 'lost-names' | 'gaps';
 
 const clearVerified = script<[what: Recorded, cursor: string, openedAt: number], string>(
   'cutover/clear_verified',
 );
 
-/** A source in which a verify has found no difference. */
-interface VerifiedSource {
-  ageMs: number;
-  replicationIds: string;
-  hasConflicts: boolean;
-  hasRefusedKeys: boolean;
-}
-
 /**
  * Records a verify that has found no difference, and removes what it has settled: everything on record from before its
  * snapshot was opened, `ageMs` ago. `replicationIds` are those of Redis before anything was compared. If names that two
- * users have in the source were accepted, the records of users who lost theirs stay; so do keys that are unknown here if
- * API keys of the source were refused. Where no mode was ever stored, nothing is recorded.
+ * users have in the source were accepted, the records of users who lost theirs stay. Where no mode was ever stored,
+ * nothing is recorded.
  */
 export async function recordVerified(
   store: RedisClient,
   prefix: string,
-  { ageMs, replicationIds, hasConflicts, hasRefusedKeys }: VerifiedSource,
+  { ageMs, replicationIds, hasConflicts }: { ageMs: number; replicationIds: string; hasConflicts: boolean },
 ): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await store.hexists(key, 'mode')) === 0) return;
@@ -33,7 +25,6 @@ export async function recordVerified(
 
   const recorded: Recorded[] = ['unsettled', 'differing', 'failed', 'gaps'];
   if (!hasConflicts) recorded.push('lost-names');
-  if (!hasRefusedKeys) recorded.push('unmapped');
   for (const organizationId of await store.smembers(forwardedOrganizationsKey(prefix))) {
     const base = organizationBase(prefix, organizationId);
     for (const what of recorded) {

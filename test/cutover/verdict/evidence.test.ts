@@ -34,7 +34,6 @@ const verify = () =>
     ageMs: 0,
     replicationIds: '',
     hasConflicts: false,
-    hasRefusedKeys: false,
   });
 
 const put = async (apiKey: string, username: string): Promise<void> => {

@@ -12,7 +12,6 @@ import {
   gapsKey,
   lostNamesKey,
   organizationBase,
-  unmappedKeysKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
@@ -29,12 +28,7 @@ test("a clean verify is dated by its snapshot, on the store's clock", async () =
   const prefix = freshPrefix();
   await store.hset(`${prefix}cutover`, 'mode', 'mirror');
   const { now: before } = await readCutover(store, prefix);
-  await recordVerified(store, prefix, {
-    ageMs: 5000,
-    replicationIds: '',
-    hasConflicts: false,
-    hasRefusedKeys: false,
-  });
+  await recordVerified(store, prefix, { ageMs: 5000, replicationIds: '', hasConflicts: false });
   const { verifiedAt = 0, now: after } = await readCutover(store, prefix);
   expect(verifiedAt).toBeGreaterThanOrEqual(before - 5001);
   expect(verifiedAt).toBeLessThanOrEqual(after - 5000);
@@ -49,7 +43,6 @@ test('a clean verify does not count once another server has taken over, which ma
     ageMs: 0,
     replicationIds: await replicationIdsOf(own),
     hasConflicts: false,
-    hasRefusedKeys: false,
   });
   expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: false });
   // As a replica that is promoted.
@@ -62,12 +55,7 @@ test('a clean verify does not count once another server has taken over, which ma
 
 test('a clean verify writes nothing if there is no cut-over', async () => {
   const prefix = freshPrefix();
-  await recordVerified(store, prefix, {
-    ageMs: 5000,
-    replicationIds: '',
-    hasConflicts: false,
-    hasRefusedKeys: false,
-  });
+  await recordVerified(store, prefix, { ageMs: 5000, replicationIds: '', hasConflicts: false });
   expect(await store.exists(`${prefix}cutover`)).toBe(0);
 });
 
@@ -90,7 +78,6 @@ describe('what is on record of an organization', () => {
       await store.hset(failedAdoptionsKey(base), name, JSON.stringify({ reason: 'overtaken', at }));
       await store.hset(lostNamesKey(base), name, `${at}\nada\nother`);
       await store.hset(gapsKey(base), name, JSON.stringify({ count: 1, first: at, last: at }));
-      await store.hset(unmappedKeysKey(base), name, JSON.stringify({ userAgent: 'game/7', at }));
     }
     await store.hset(unsettledKey(base), {
       both: `8:${now - 3_600_000} 9:${now}`,
@@ -101,47 +88,20 @@ describe('what is on record of an organization', () => {
 
   const left = async (): Promise<string[][]> =>
     await Promise.all(
-      [unsettledKey, differingUsersKey, failedAdoptionsKey, lostNamesKey, gapsKey, unmappedKeysKey].map(
-        async (keyOf) => (await store.hkeys(keyOf(base))).sort(),
+      [unsettledKey, differingUsersKey, failedAdoptionsKey, lostNamesKey, gapsKey].map(async (keyOf) =>
+        (await store.hkeys(keyOf(base))).sort(),
       ),
     );
 
   test('a clean verify removes what is older than its snapshot, and nothing else', async () => {
-    await recordVerified(store, prefix, {
-      ageMs: 60_000,
-      replicationIds: '',
-      hasConflicts: false,
-      hasRefusedKeys: false,
-    });
-    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['both', 'new'], ['new']]);
+    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['both', 'new']]);
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
   test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
-    await recordVerified(store, prefix, {
-      ageMs: 60_000,
-      replicationIds: '',
-      hasConflicts: true,
-      hasRefusedKeys: false,
-    });
-    expect(await left()).toEqual([
-      ['both', 'new'],
-      ['new'],
-      ['new'],
-      ['new', 'old'],
-      ['both', 'new'],
-      ['new'],
-    ]);
-  });
-
-  test('a verify that accepted refused API keys keeps those that are unknown here', async () => {
-    await recordVerified(store, prefix, {
-      ageMs: 60_000,
-      replicationIds: '',
-      hasConflicts: false,
-      hasRefusedKeys: true,
-    });
-    expect((await left()).at(-1)).toEqual(['new', 'old']);
+    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: true });
+    expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['both', 'new']]);
   });
 
   test('a clean verify removes thousands of marks, and keeps thousands', async () => {
@@ -149,12 +109,7 @@ describe('what is on record of an organization', () => {
     const later = (await readCutover(store, prefix)).now;
     await store.hset(unsettledKey(base), ...users('settled').flatMap((user) => [user, '5:1000']));
     await store.hset(unsettledKey(base), ...users('later').flatMap((user) => [user, `5:${later}`]));
-    await recordVerified(store, prefix, {
-      ageMs: 60_000,
-      replicationIds: '',
-      hasConflicts: false,
-      hasRefusedKeys: false,
-    });
+    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
     expect((await left())[0]).toEqual(['both', 'new', ...users('later')].sort());
   });
 

@@ -4,17 +4,16 @@
 --
 -- the cursor of the next call, 0 at the end
 
--- unsettled | differing | failed | lost-names | gaps | unmapped; the cursor, 0 at first; when the snapshot was opened (ms).
+-- unsettled | differing | failed | lost-names | gaps; the cursor, 0 at first; when the snapshot was opened (ms).
 local what, cursor, opened_at = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local keys = {
   unsettled = unsettled_key(), differing = differing_users_key(), failed = failed_adoptions_key(),
-  ['lost-names'] = lost_names_key(), gaps = gaps_key(), unmapped = unmapped_keys_key(),
+  ['lost-names'] = lost_names_key(), gaps = gaps_key(),
 }
 local function time_of(value) return cjson.decode(value).at end
 local recorded_at = {
   differing = time_of,
   failed = time_of,
-  unmapped = time_of, -- a key that is missing here although the two are equal has been revoked since
   ['lost-names'] = function(value) return tonumber(string.match(value, '^%d+')) end,
   gaps = function(value) return cjson.decode(value).last end,
 }

@@ -6,8 +6,9 @@
 --            counts  name -> how many more
 --            users   user -> the fields that differ by the last comparison; none if they match
 --            failed  user -> {number, reason}: a change that could not be adopted
---            keys    SHA-256 of an API key -> {finding, userAgent}
+--            keys    SHA-256 of an API key -> {finding, entry}
 --                      finding: unmapped | refused | agreed: accepted by the legacy service only, by Redis only, by both
+--                      entry: JSON {userAgent, at}
 --            gaps    name -> {count, first, pending}: what may be missing here, and for how many ms it may still take
 --                    effect in the legacy service
 --
@@ -30,7 +31,7 @@ for sha256, key in pairs(found.keys) do
   if key.finding == 'agreed' then
     for _, list in pairs(disputed) do redis.call('HDEL', list, sha256) end
   else
-    set_bounded(disputed[key.finding], sha256, cjson.encode({ userAgent = key.userAgent, at = now }), most_keys)
+    set_bounded(disputed[key.finding], sha256, key.entry, most_keys)
   end
 end
 
