@@ -71,9 +71,10 @@ async function createKey(
 ): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
   const key = { role, userId: user, client, expiresAt: expires };
+  // Before it is created: a key must not be lost because the mode cannot be read.
+  await warnOfLegacy(context, 'it refuses the key, and changes made with it, until it has the key as well');
   const { apiKey, keyId } = await createApiKey(store, base, key);
   const text = `${apiKey}\n\nKey ${keyId}. The key itself is not stored and cannot be shown again.`;
-  await warnOfLegacy(context, 'it refuses the key, and changes made with it, until it has the key as well');
   const note = '\nIt acts for no user, so profile requests with it are refused: create one with --user.';
   return {
     ...done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text),
