@@ -48,7 +48,7 @@ for i = 2, #ARGV, 4 do
     redis.call('HSET', profile, 'u', replacement, 't', now, 'b', epoch)
     add_audit_entry('rename', key_id, 'from', from, 'to', replacement, 'user', user)
   end
-  outcomes[#outcomes + 1] = refusal or outcome
+  outcomes[#outcomes + 1] = outcome == 'added' and refusal or outcome
 end
 if queued and #denied > 0 then enqueue('ban', { replacements = denied }) end
 return { 'banned', outcomes }
