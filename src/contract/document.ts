@@ -101,11 +101,16 @@ export function deployedContract(organizationHeader: string, baseUrl = '/') {
   const securitySchemes = { apiKey, organization: { ...organization, name: organizationHeader } };
   return {
     document: { ...document, components: { ...document.components, securitySchemes } },
-    // Replaced in the text, so that it keeps its comments and its order. JSON strings are YAML strings.
+    // Replaced in the text, so that it keeps its comments and its order.
     text: contractText
-      .replace(`name: ${organization.name}`, () => `name: ${JSON.stringify(organizationHeader)}`)
-      .replace('- url: /\n', () => `- url: ${JSON.stringify(baseUrl)}\n`),
+      .replace(`name: ${organization.name}\n`, () => `name: ${yamlString(organizationHeader)}\n`)
+      .replace('- url: /\n', () => `- url: ${yamlString(baseUrl)}\n`),
   };
+}
+
+/** JSON strings are YAML strings; plain ones are shorter. */
+function yamlString(text: string): string {
+  return /^[\w/-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
 /** Resolves a local reference (`#/components/…`); anything else is returned unchanged. */
