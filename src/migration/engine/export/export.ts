@@ -98,7 +98,7 @@ async function writeEntity(
   } finally {
     file.close();
   }
-  await reportShared(context, names.all());
+  if (entity === 'profiles') await reportShared(context, names.all());
   return { records: count, sha256: hash.digest('hex') };
 }
 
@@ -106,8 +106,9 @@ async function writeEntity(
 type Named = ReturnType<typeof subjectOf> & { readonly seq: number };
 
 /** Reports usernames that several records have: no store can be restored from those. */
-async function reportShared({ issues }: MigrationContext, groups: Iterable<Named[]>): Promise<void> {
+async function reportShared({ issues, signal }: MigrationContext, groups: Iterable<Named[]>): Promise<void> {
   for await (const [first, ...others] of yieldingItems(groups)) {
+    signal.throwIfAborted();
     for (const { seq, ...subject } of others) {
       const detail = `username ${JSON.stringify(subject.username)} is also that of user ${JSON.stringify(first?.userId)} at profiles.ndjson:${first?.seq}`;
       const where = `profiles.ndjson:${seq}`;
