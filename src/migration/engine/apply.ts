@@ -67,11 +67,10 @@ async function applyLocked(
 ) {
   const { run, source } = chosen;
   const { signal, issues, progress, lock } = context;
-  const { round, isResumed } = nextRound(chosen, choice, last);
+  // Pruning takes its time, and pictures that could not be fetched are tried again: not whenever all rows are read.
+  const { round, isResumed, isDue } = nextRound(chosen, choice, last);
   const since = source.isReadWhole ? undefined : round.since;
   const isFull = since === undefined;
-  // Pruning takes its time, and pictures that could not be fetched are tried again: not whenever files are read.
-  const isDue = round.since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);
   const scope: Scope = { ...chosen.scope, since, size };
   const keeper = createRoundKeeper(context, round, source.version);
@@ -103,7 +102,7 @@ async function applyLocked(
       const refused = issues.count(problems);
       const { newest } = assessment.reading;
       const { settledUntil } = source;
-      const done = finished(round, { newest, refused, settledUntil, isFull });
+      const done = finished(round, { newest, refused, settledUntil, isFull, isDue });
       refusedSinceFull = done.refused;
       await lock.save(done);
     }

@@ -22,12 +22,15 @@ export interface RoundChoice extends PruneChoice {
   afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
 
-/** The round that an apply makes: the one before if that was broken off, otherwise a new one. */
+/**
+ * The round that an apply makes: the one before if that was broken off, otherwise a new one. `isDue`: whether it does
+ * what only rounds that are to read everything do.
+ */
 export function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
   { fresh = false, prune, trustSource, fullEvery, isNextRound = false, afterwards }: RoundChoice,
   before: RoundState | undefined,
-): { round: RoundState; isResumed: boolean } {
+): { round: RoundState; isResumed: boolean; isDue: boolean } {
   if (isNextRound && before === undefined) {
     throw new FinalError(
       `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
@@ -42,8 +45,9 @@ export function nextRound(
   const isSame = last?.selection === selection;
   if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
   const needsAll = prune === true || trustSource === true || afterwards !== undefined;
-  const isDue = fullEvery === undefined ? needsAll : isOlder(last?.fullAt ?? 0, fullEvery);
-  const readsAll = isDue || (last !== undefined && last.readAll > last.settled);
+  const wantsAll = fullEvery === undefined ? needsAll : isOlder(last?.fullAt ?? 0, fullEvery);
+  const readsAll = wantsAll || (last !== undefined && last.readAll > last.settled);
+  const isDue = (since?: number): boolean => (fullEvery === undefined ? since === undefined : readsAll);
   if (last !== undefined && isSame && last.finishedAt === undefined) {
     const since = readsAll ? undefined : last.since;
     const isSameRule = last.onConflict === scope.onConflict;
@@ -51,6 +55,7 @@ export function nextRound(
     return {
       round: { ...last, onConflict: scope.onConflict, since, loaded, entities: {} },
       isResumed: true,
+      isDue: isDue(since),
     };
   }
   const highWater = isSame ? last.highWater : undefined;
@@ -72,7 +77,7 @@ export function nextRound(
     settled: before?.settled ?? 0,
     entities: {},
   };
-  return { round, isResumed: false };
+  return { round, isResumed: false, isDue: isDue(since) };
 }
 
 /** Whether a time is so long ago, in ms; also one that is yet to come, since the clock was set back. */
@@ -96,15 +101,16 @@ export function finished(
     refused,
     settledUntil,
     isFull,
-  }: { newest: number; refused: number; settledUntil: number; isFull: boolean },
+    isDue,
+  }: { newest: number; refused: number; settledUntil: number; isFull: boolean; isDue: boolean },
 ): RoundState {
   return {
     ...round,
     finishedAt: Date.now(),
     // What a round that reads what has changed does not see again is still refused.
     refused: isFull ? refused : Math.max(round.refused, refused),
-    // Files are read whole by every round, but not pruned by every one.
-    fullAt: round.since === undefined ? round.startedAt : round.fullAt,
+    // Files, and rows without updatedAt, are read whole by every round, but not pruned by every one.
+    fullAt: isDue ? round.startedAt : round.fullAt,
     settled: isFull ? round.readAll : round.settled,
     highWater: Math.min(Math.max(newest, round.highWater ?? 0), round.startedAt, settledUntil),
     loaded: undefined,

@@ -75,7 +75,7 @@ export interface RoundState {
   finishedAt?: number | undefined;
   /** Records refused by this round, for reasons the operator has accepted. */
   refused: number;
-  /** When the last finished round that has read everything began. */
+  /** When the last finished round began that was to read everything. */
   fullAt?: number | undefined;
   /** updatedAt up to which an earlier round has seen everything. */
   highWater?: number | undefined;

@@ -14,7 +14,7 @@ const round: RoundState = {
   settled: 0,
   entities: {},
 };
-const all = { newest: 0, refused: 0, settledUntil: Number.POSITIVE_INFINITY, isFull: true };
+const all = { newest: 0, refused: 0, settledUntil: Number.POSITIVE_INFINITY, isFull: true, isDue: true };
 
 describe('a round that has done everything', () => {
   test('has seen changes up to its beginning at most, however late an updatedAt is', () => {
