@@ -86,12 +86,11 @@ async function writeEntity(
         file.write(line);
         hash.update(line);
         count += 1;
+        if (entity !== 'profiles') continue;
         const subject = subjectOf(record);
-        if (entity === 'profiles' && subject.username !== undefined)
-          names.add([organization.id, normalizedIn(organization, subject.username)], {
-            ...subject,
-            seq: count,
-          });
+        if (subject.username === undefined) continue;
+        const name = [organization.id, normalizedIn(organization, subject.username)] as const;
+        names.add(name, { ...subject, seq: count });
       }
       context.progress.advance(`exporting ${entity}`, batch.length, (done += batch.length) / found);
     }
