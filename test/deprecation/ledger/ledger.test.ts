@@ -355,6 +355,12 @@ describe('the ledger', () => {
   });
 });
 
+/** What was not measured from noon to a time, as it is then. */
+async function gapsFromNoon(prefix: string, end: number) {
+  const range = { start: NOON, end };
+  return findGaps(await readCoverage(redis, prefix, range), range, end);
+}
+
 describe('coverage', () => {
   test('records for each day when an instance was running, across midnight too', async () => {
     const prefix = freshPrefix();
@@ -384,8 +390,7 @@ describe('coverage', () => {
     await ledger.flush();
     now += 600_000;
     await ledger.flush();
-    const range = { start: NOON, end: now };
-    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([]);
+    expect(await gapsFromNoon(prefix, now)).toEqual([]);
     await ledger.close();
   });
 
@@ -414,10 +419,7 @@ describe('coverage', () => {
     await until(async () => (await readCoverage(redis, prefix, { start: NOON, end: NOON + 1 })).length === 2);
     now += 600_000;
     await living.flush();
-    const range = { start: NOON, end: now };
-    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([
-      { start: NOON, end: NOON + 60_000 },
-    ]);
+    expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 60_000 }]);
     await living.close();
   });
 
@@ -439,10 +441,7 @@ describe('coverage', () => {
     expect(await counts(prefix, 'acme')).toEqual({ 'k_1|getProfile|2xx': '1' });
     now += 600_000;
     await living.flush();
-    const range = { start: NOON, end: now };
-    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([
-      { start: NOON, end: NOON + 60_000 },
-    ]);
+    expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 60_000 }]);
     await living.close();
   });
 
@@ -472,10 +471,7 @@ describe('coverage', () => {
     await Promise.all([crashing.flush(), living.flush()]);
     now += 600_000;
     await living.flush();
-    const range = { start: NOON, end: now };
-    expect(findGaps(await readCoverage(redis, prefix, range), range, now)).toEqual([
-      { start: NOON, end: NOON + 60_000 },
-    ]);
+    expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 60_000 }]);
     await living.close();
   });
 });
