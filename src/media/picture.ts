@@ -103,7 +103,7 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
     failOn: 'error',
   } as const;
   try {
-    const { width, height, pages = 1, pageHeight = height } = await sharp(bytes, input).metadata();
+    const { width, height, pages = 1, pageHeight = height, depth } = await sharp(bytes, input).metadata();
     if (Math.max(width, pageHeight) > maxInputSide) {
       return { kind: 'invalid', reason: 'has a side of more than 65,535 pixels' };
     }
@@ -112,6 +112,8 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
       .timeout({ seconds: maxSeconds })
       .toColourspace('srgb')
       .resize({ width: maxSide, height: maxSide, fit: 'inside', withoutEnlargement: true });
+    // sharp would work on 16 bits in Display P3, and take the result for sRGB. Of CMYK, this would change the colours.
+    if (depth === 'ushort') pixels.pipelineColourspace('srgb');
     // Without any of sharp's keep… calls, profiles and metadata are dropped.
     const encoded = await encoders[extension](pixels).toBuffer();
     return { kind: 'picture', bytes: encoded, extension };

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { array, assert, asyncProperty, constantFrom, nat, record } from 'fast-check';
 import sharp from 'sharp';
 import * as decoder from '../../src/media/picture.ts';
-import { blackPng, frames, gifOfFrames, halves, jpegOfScans } from './pictures.ts';
+import { blackPng, deepPng, frames, gifOfFrames, halves, jpegOfScans } from './pictures.ts';
 
 const decodePicture = async (bytes: Buffer) => await decoder.decodePicture(bytes, 'sender');
 
@@ -264,6 +264,13 @@ describe('re-encoding keeps', () => {
     const deep = await halves().toColourspace('rgb16').png().toBuffer();
     expect((await sharp(deep).metadata()).depth).toBe('ushort');
     expect((await sharp((await decoded(deep)).bytes).metadata()).depth).toBe('uchar');
+  });
+
+  test('the colours of a 16-bit PNG with a profile, as sRGB', async () => {
+    const srgb = await decoded(await deepPng([200, 100, 50], 'srgb'));
+    expect(await colourAt(srgb.bytes, 4, 4)).toEqual([200, 100, 50]);
+    const p3 = await decoded(await deepPng([200, 100, 50], 'p3'));
+    expect(await colourAt(p3.bytes, 4, 4)).toEqual([215, 93, 32]);
   });
 
   test('transparency', async () => {

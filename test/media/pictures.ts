@@ -47,6 +47,30 @@ export function blackPng(width: number, height: number, extra: [type: string, da
   ]);
 }
 
+/** A PNG of one colour with 16 bits a channel, and a colour profile. */
+export async function deepPng(
+  [red, green, blue]: [number, number, number],
+  profile: 'srgb' | 'p3',
+): Promise<Buffer> {
+  const { icc = Buffer.alloc(0) } = await sharp(
+    await halves().withIccProfile(profile).png().toBuffer(),
+  ).metadata();
+  const pixel = [red, red, green, green, blue, blue];
+  const side = 8;
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(side, 0);
+  header.writeUInt32BE(side, 4);
+  header.set([16, 2, 0, 0, 0], 8);
+  const rows = Array.from({ length: side }, () => [0, ...Array.from({ length: side }, () => pixel).flat()]);
+  return Buffer.concat([
+    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    chunk('IHDR', header),
+    chunk('iCCP', Buffer.concat([Buffer.from('profile\0\0', 'latin1'), deflateSync(icc)])),
+    chunk('IDAT', deflateSync(Buffer.from(rows.flat()))),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
 /** A GIF of so many frames, each the whole canvas by its size but one pixel by its bytes. */
 export function gifOfFrames(width: number, height: number, count: number): Buffer {
   const screen = Buffer.from('GIF89a\0\0\0\0\x80\0\0\0\0\0\xff\xff\xff', 'latin1');
