@@ -4,7 +4,7 @@ import { watchPolicy } from './deprecation/policy/policy-store.ts';
 import { createReleasers, type Releasers } from './lib/releasers.ts';
 import type { Log } from './log.ts';
 import { openMediaStore } from './media/open.ts';
-import { watchMedia } from './media/lifecycle.ts';
+import { watchMedia } from './media/availability.ts';
 import { openStore } from './redis/connection/open.ts';
 
 /** What every process of the bridge has open. */

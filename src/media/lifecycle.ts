@@ -1,9 +1,8 @@
 import { orphanGraceMs } from '../domain/profile.ts';
-import { repeat } from '../lib/repeat.ts';
 import type { Log } from '../log.ts';
 import { storeTime, type RedisClient } from '../redis/connection/client.ts';
 import { unreferencedPicturesKey } from '../redis/keys.ts';
-import { MediaUnavailableError, newPictureName, testWrite, type MediaStore } from './store.ts';
+import { newPictureName, type MediaStore } from './store.ts';
 import { decodePicture, type DecodedPicture } from './picture.ts';
 
 /*
@@ -22,31 +21,29 @@ export function createPictures(store: RedisClient, media: MediaStore, log?: Log)
   const discard = async (base: string, file: string): Promise<void> => {
     try {
       await media.remove(file);
-      await untrack(store, base, file);
     } catch (error) {
       log?.warn('a picture file could not be removed and is left to the sweep', {
         file,
         reason: String(error),
       });
+      return;
     }
+    // Otherwise the sweep takes it off the list.
+    await untrack(store, base, file).catch(() => {});
   };
   return {
     discard,
     /**
-     * Decodes a picture and stores it as pending since `at` (ms). If it throws, it leaves no file behind. No `sender`,
-     * named within its organization, can keep the pictures of others from being decoded.
+     * Decodes a picture and stores it as pending since `at` (ms). If that fails, a late write may still take effect: the
+     * file stays listed, and the sweep removes it. No `sender`, named within its organization, can keep the pictures of
+     * others from being decoded.
      */
     store: async (base: string, sender: string, bytes: Buffer, at: number): Promise<StoredPicture> => {
       const picture = await decodePicture(bytes, base + sender);
       if (picture.kind !== 'picture') return picture;
       const file = newPictureName(picture.extension);
       await trackPending(store, base, file, at);
-      try {
-        await media.save(file, picture.bytes);
-      } catch (error) {
-        await discard(base, file);
-        throw error;
-      }
+      await media.save(file, picture.bytes);
       return { kind: 'stored', file };
     },
   };
@@ -90,48 +87,4 @@ export async function removeOrphans(
     }
   }
   if (failures.length > 0) throw failures[0];
-}
-
-/**
- * Watches whether pictures can be stored: a failure marks the media store as unavailable, a successful write as
- * available again. If nothing else is written in an interval (ms), a small test file is. Every change is logged once.
- */
-export function watchMedia(unwatched: MediaStore, log: Log, interval = 15_000) {
-  let available = true;
-  let hasWritten = false;
-
-  const note = (outcome: boolean, reason?: string): void => {
-    if (outcome === available) return;
-    available = outcome;
-    if (available) log.info('pictures can be stored again');
-    else log.error('pictures cannot be stored', { reason });
-  };
-  const noteFailure = <T>(work: Promise<T>): Promise<T> =>
-    work.catch((error: unknown) => {
-      if (error instanceof MediaUnavailableError) note(false, error.message);
-      throw error;
-    });
-  const media: MediaStore = {
-    save: async (name, bytes) => {
-      await noteFailure(unwatched.save(name, bytes));
-      hasWritten = true;
-      note(true);
-    },
-    open: (name, most) => noteFailure(unwatched.open(name, most)),
-    remove: (name) => noteFailure(unwatched.remove(name)),
-  };
-
-  const test = async (): Promise<void> => {
-    const isNeeded = !available || !hasWritten;
-    hasWritten = false;
-    // The failure has been noted already.
-    if (isNeeded) await testWrite(media).catch(() => {});
-  };
-  return {
-    /** The media store, whose failures and successes are observed. */
-    media,
-    /** Whether pictures can be stored, according to the latest attempt. */
-    arePicturesAvailable: (): boolean => available,
-    close: repeat(test, interval),
-  };
 }

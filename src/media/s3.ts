@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -6,7 +5,15 @@ import {
   S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3';
-import { errorCode, MediaUnavailableError, pictureTypeOf, testWrite, type MediaStore } from './store.ts';
+import {
+  errorCode,
+  inTime,
+  MediaUnavailableError,
+  newPictureName,
+  pictureTypeOf,
+  testStore,
+  type MediaStore,
+} from './store.ts';
 import type { BucketAddress } from './url.ts';
 
 /** The values of the standard variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION. */
@@ -17,8 +24,6 @@ export interface BucketCredentials {
   region?: string | undefined;
 }
 
-/** The time limit of an operation with all its retries, in ms: together with decoding, a request stays below 3 s. */
-const operationTimeout = 2500;
 /** How long to wait for a connection before it is tried again, in ms. */
 const connectionTimeout = 1000;
 
@@ -28,28 +33,25 @@ async function run<T>(
   verb: string,
   operation: (options: { abortSignal: AbortSignal }) => Promise<T>,
 ): Promise<T | undefined> {
-  const timeout = new AbortController();
   try {
     // The signal ends requests, but not the SDK's search for credentials.
-    const late = sleep(operationTimeout, undefined, { signal: timeout.signal }).then(() => {
-      throw new DOMException('no response in time', 'TimeoutError');
-    });
-    return await Promise.race([operation({ abortSignal: timeout.signal }), late]);
+    return await inTime((abortSignal) => operation({ abortSignal }));
   } catch (error) {
     if (error instanceof S3ServiceException && error.name === 'NoSuchKey') return undefined;
     throw new MediaUnavailableError(
       `Cannot ${verb} the bucket ${bucket} at ${endpoint} (${errorCode(error)}).`,
       { cause: error },
     );
-  } finally {
-    // The timer would keep the result until the time limit.
-    timeout.abort();
   }
+}
+
+function isForbidden({ cause }: MediaUnavailableError): boolean {
+  return cause instanceof S3ServiceException && cause.$metadata.httpStatusCode === 403;
 }
 
 /**
  * Opens a bucket of any S3-compatible service, addressed by path. Without an access key the SDK's default sources apply,
- * such as roles and profiles. Rejects with one line and the remedy if a test object cannot be written and removed;
+ * such as roles and profiles. Rejects with one line and the remedy if a test object cannot be written, read and removed;
  * nothing else is checked, since the access key needs permissions for pictures only (get, put, delete).
  */
 export async function openBucket(
@@ -74,6 +76,8 @@ export async function openBucket(
   });
 
   const objectOf = (name: string) => ({ Bucket: bucket, Key: `${prefix}${name}` });
+  // Amazon's answer for a missing object is 403 unless the access key may list the bucket.
+  let hidesMissing = false;
   const readPart = async (name: string, from: number, most: number) => {
     const range = most < Infinity ? { Range: `bytes=${from}-${from + most - 1}` } : {};
     return await run(address, 'read from', async (options) => {
@@ -81,6 +85,9 @@ export async function openBucket(
       const bytes = Buffer.from((await found.Body?.transformToByteArray()) ?? []);
       // Such as "bytes 0-99/1234".
       return { size: Number(found.ContentRange?.split('/')[1] ?? bytes.length), bytes };
+    }).catch((error: MediaUnavailableError) => {
+      if (hidesMissing && isForbidden(error)) return undefined;
+      throw error;
     });
   };
 
@@ -107,7 +114,12 @@ export async function openBucket(
   };
 
   try {
-    await testWrite(store);
+    const testFile = newPictureName('gif');
+    await testStore(store, testFile);
+    await store.remove(testFile);
+    await store
+      .open(testFile, 1)
+      .catch((error: MediaUnavailableError) => (hidesMissing = isForbidden(error)));
   } catch (error) {
     throw new Error(
       `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role) allow to get, put and delete objects there.`,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { makeDirectory } from '../lib/files/make-directory.ts';
 
 /** The four picture formats, by file extension, with their media types. */
@@ -76,11 +77,30 @@ export function errorCode(error: unknown): string {
   return typeof name === 'string' ? name : 'unknown error';
 }
 
-/** Writes a small file and removes it again; rejects if the store refuses. */
-export async function testWrite(store: MediaStore): Promise<void> {
-  const name = newPictureName('gif');
+/** The time limit of an operation with all its retries, in ms: together with decoding, a request stays below 3 s. */
+const operationTimeout = 2500;
+
+/** The result of an operation; rejects with a TimeoutError if there is none in time, and then aborts the signal. */
+export async function inTime<T>(
+  operation: (signal: AbortSignal) => Promise<T>,
+  timeout = operationTimeout,
+): Promise<T> {
+  const ended = new AbortController();
+  try {
+    const late = sleep(timeout, undefined, { signal: ended.signal }).then(() => {
+      throw new DOMException('no response in time', 'TimeoutError');
+    });
+    return await Promise.race([operation(ended.signal), late]);
+  } finally {
+    // The timer would keep the result until the time limit.
+    ended.abort();
+  }
+}
+
+/** Writes a small file and reads it; rejects if the store refuses. */
+export async function testStore(store: MediaStore, name: string): Promise<void> {
   await store.save(name, Buffer.from('GIF89a'));
-  await store.remove(name);
+  await readWhole(store, name);
 }
 
 /** The name of a file that is being saved. */
@@ -88,10 +108,45 @@ const temporaryName = /^\.[A-Za-z0-9_.-]+\.tmp$/;
 /** How old such a file is once it is certainly a leftover, in ms. Another instance may be saving a younger one. */
 const leftoverAfter = 60_000;
 
-/** Opens a folder of pictures, created if missing. Rejects with one line and the remedy if it cannot be written. */
-export async function openFolder(folder: string): Promise<MediaStore> {
-  const reach = <T>(verb: string, work: Promise<T>): Promise<T> =>
-    work.catch((error: unknown) => {
+/**
+ * How many operations on a folder run at once. A network file system may leave them without an answer, and each holds a
+ * thread meanwhile: of the four that Node.js has, decoding and name lookups must keep one.
+ */
+const maxAtOnce = 3;
+
+/** Runs operations on a folder in turn, each within the time limit, its turn included. */
+function createTurns(timeout: number) {
+  let running = 0;
+  const waiting = new Set<() => void>();
+  const enter = async (signal: AbortSignal): Promise<void> => {
+    if (running === maxAtOnce) {
+      await new Promise<void>((resolve, reject) => {
+        waiting.add(resolve);
+        signal.addEventListener('abort', () => waiting.delete(resolve) && reject(signal.reason as Error));
+      });
+    } else running += 1;
+  };
+  const leave = (): void => {
+    const [next] = waiting;
+    if (next === undefined) running -= 1;
+    else waiting.delete(next);
+    next?.();
+  };
+  return async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    await inTime(async (signal) => {
+      await enter(signal);
+      return await work(signal).finally(leave);
+    }, timeout);
+}
+
+/**
+ * Opens a folder of pictures, created if missing. Rejects with one line and the remedy if it cannot be written. `timeout`
+ * is the time limit of an operation, in ms.
+ */
+export async function openFolder(folder: string, timeout = operationTimeout): Promise<MediaStore> {
+  const inTurn = createTurns(timeout);
+  const reach = <T>(verb: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    inTurn(work).catch((error: unknown) => {
       const message = `Cannot ${verb} the media folder ${folder} (${errorCode(error)}).`;
       throw new MediaUnavailableError(message, { cause: error });
     });
@@ -99,31 +154,32 @@ export async function openFolder(folder: string): Promise<MediaStore> {
   const store: MediaStore = {
     save: async (name, bytes) => {
       if (pictureTypeOf(name) === undefined) throw new TypeError('not the name of a picture');
-      await reach('write to', writeWhole(folder, name, bytes));
+      await reach('write to', () => writeWhole(folder, name, bytes));
     },
     open: async (name, most) => {
       const type = pictureTypeOf(name);
       if (type === undefined) return undefined;
-      const opening = openFile(path.join(folder, name), most).catch((error: unknown) => {
-        if (errorCode(error) === 'ENOENT') return undefined;
-        throw error;
-      });
-      const found = await reach('read from', opening);
+      const found = await reach('read from', (signal) => openFile(path.join(folder, name), most, signal));
       if (found === undefined) return undefined;
-      return { ...found, type, readFrom: (from, length) => reach('read from', found.readFrom(from, length)) };
+      const { readFrom } = found;
+      return { ...found, type, readFrom: (from, length) => reach('read from', () => readFrom(from, length)) };
     },
     remove: async (name) => {
       if (pictureTypeOf(name) === undefined) return;
-      // A killed save may have left it behind.
-      await reach('remove from', rm(temporaryPath(folder, name), { force: true }));
-      await reach('remove from', rm(path.join(folder, name), { force: true }));
+      await reach('remove from', async () => {
+        // A killed save may have left it behind.
+        await rm(temporaryPath(folder, name), { force: true });
+        await rm(path.join(folder, name), { force: true });
+      });
     },
   };
 
   try {
     makeDirectory(folder);
     await removeLeftovers(folder);
-    await testWrite(store);
+    const testFile = newPictureName('gif');
+    await testStore(store, testFile);
+    await store.remove(testFile);
   } catch (error) {
     throw new Error(
       `MEDIA_URL: the folder ${folder} cannot be written (${errorCode(error)}); let the service's user write there, or set MEDIA_URL to another folder.`,
@@ -152,9 +208,13 @@ async function writeWhole(folder: string, name: string, bytes: Buffer): Promise<
   }
 }
 
-/** Opens a file and reads its first bytes. */
-async function openFile(file: string, most: number) {
-  const handle = await open(file, 'r');
+/** Opens a file and reads its first bytes; undefined if there is none, or if nobody waits for it any more. */
+async function openFile(file: string, most: number, signal: AbortSignal) {
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (handle === undefined) return undefined;
   try {
     const { size } = await handle.stat();
     const readFrom = async (from: number, length: number): Promise<Buffer> => {
@@ -167,7 +227,10 @@ async function openFile(file: string, most: number) {
       }
       return bytes;
     };
-    return { size, bytes: await readFrom(0, most), readFrom, close: () => handle.close() };
+    const bytes = await readFrom(0, most);
+    if (!signal.aborted) return { size, bytes, readFrom, close: () => handle.close() };
+    await handle.close();
+    return undefined;
   } catch (error) {
     await handle.close();
     throw error;

@@ -4,8 +4,11 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { MediaUnavailableError, newPictureName, readWhole } from '../../src/media/store.ts';
+import { decodePicture } from '../../src/media/picture.ts';
+import { MediaUnavailableError, newPictureName, openFolder, readWhole } from '../../src/media/store.ts';
 import { openMediaStore } from '../../src/media/open.ts';
+import { patiently } from './patiently.ts';
+import { redPng } from './pictures.ts';
 
 let dataDir = '';
 const open = async () => openMediaStore(undefined, { dataDir });
@@ -93,6 +96,24 @@ test('a folder that has vanished is reported when saving, and reads as empty', a
   await rm(path.join(dataDir, 'media'), { recursive: true });
   await expect(store.save(newPictureName('jpg'), Buffer.from('x'))).rejects.toThrow('ENOENT');
   expect(await readWhole(store, newPictureName('jpg'))).toBeUndefined();
+});
+
+test('while the file system does not answer, operations fail in time, and pictures are still decoded', async () => {
+  const media = path.join(dataDir, 'media');
+  const store = await openFolder(media, 100);
+  // Opening a pipe waits for a writer, as opening a file waits for a file server that is away.
+  const pipes = Array.from({ length: 6 }, () => newPictureName('png'));
+  spawnSync('mkfifo', pipes, { cwd: media });
+  const openings = pipes.map((name) => store.open(name, 1));
+  for (const opening of openings)
+    await expect(opening).rejects.toThrow(/^Cannot read from .*\(TimeoutError\)/);
+  expect(await decodePicture(await redPng(), 'sender')).toMatchObject({ kind: 'picture' });
+
+  // Opens each for reading and writing, and so lets those go on that wait for a writer.
+  spawnSync('sh', ['-c', `for pipe in ${pipes.join(' ')}; do : <>"./$pipe"; done`], { cwd: media });
+  const name = newPictureName('png');
+  await patiently(() => store.save(name, Buffer.from('pixels')));
+  expect((await patiently(() => readWhole(store, name)))?.bytes.toString()).toBe('pixels');
 });
 
 test('a folder that cannot be written to is refused at start, in one line with the remedy', async () => {

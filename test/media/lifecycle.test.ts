@@ -1,9 +1,15 @@
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { beforeEach, expect, test } from '@jest/globals';
-import { removeOrphans, trackPending } from '../../src/media/lifecycle.ts';
+import { createPictures, removeOrphans, trackPending } from '../../src/media/lifecycle.ts';
+import { openMediaStore } from '../../src/media/open.ts';
+import { MediaUnavailableError, type MediaStore } from '../../src/media/store.ts';
 import { organizationBase, unreferencedPicturesKey } from '../../src/redis/keys.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
 import { useTestStore } from '../support/use-store.ts';
+import { redPng } from './pictures.ts';
 
 const store = await useTestStore();
 let base: string;
@@ -48,4 +54,24 @@ test('nothing more is removed once the signal is aborted', async () => {
   await list({ 'old.png': 1 });
   expect(await remove([], AbortSignal.abort())).toEqual({ removed: [] });
   expect(await listed()).toEqual(['old.png']);
+});
+
+test('a file whose write has failed stays listed, as the write may still take effect', async () => {
+  const media = await openMediaStore(undefined, {
+    dataDir: await mkdtemp(path.join(tmpdir(), 'lifecycle-')),
+  });
+  const saved: string[] = [];
+  const failing: MediaStore = {
+    ...media,
+    save: async (name, bytes) => {
+      await media.save(name, bytes);
+      saved.push(name);
+      throw new MediaUnavailableError('no response in time');
+    },
+  };
+  const pictures = createPictures(store, failing);
+  await expect(pictures.store(base, 'sender', await redPng(), 1000)).rejects.toThrow('no response in time');
+  expect(await listed()).toEqual(saved);
+  await removeOrphans(store, base, media.remove);
+  expect([await listed(), await media.open(saved[0] ?? '', 1)]).toEqual([[], undefined]);
 });

@@ -9,6 +9,7 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MediaUnavailableError, newPictureName, readWhole, type MediaStore } from '../../src/media/store.ts';
 import { openMediaStore } from '../../src/media/open.ts';
+import { patiently } from './patiently.ts';
 import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
 
 let folder = '';
@@ -29,16 +30,6 @@ async function open(url: string, credentials: object = s3Credentials): Promise<M
 
 const openOnce = (url: string, credentials: object = s3Credentials) =>
   openMediaStore(url, { dataDir: folder, aws: credentials });
-
-async function patiently<Result>(work: () => Promise<Result>): Promise<Result> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!String(error).includes('TimeoutError')) throw error;
-    }
-  }
-}
 
 describe('a folder', () => keepsPictures(() => open('file:')));
 
