@@ -70,7 +70,14 @@ function toProblem(error: unknown, call: Call): ProblemError {
   }
   // Express decodes the parameters of a path.
   if (error instanceof URIError) return new ProblemError('not-found', 'There is nothing at this path.');
-  if (isStoreUnavailable(error) || error instanceof MediaUnavailableError) {
+  if (error instanceof MediaUnavailableError) {
+    call.failure = error.message;
+    return new ProblemError(
+      'store-unavailable',
+      'Pictures cannot be stored or read at present. Nothing was changed; sending the same request again is safe.',
+    );
+  }
+  if (isStoreUnavailable(error)) {
     call.failure = String(error);
     return new ProblemError(
       'store-unavailable',
