@@ -9,7 +9,8 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
-import { fetchPicture, PictureFault, readPicture } from '../../src/migration/pictures/fetch.ts';
+import { fetchPicture, PictureFault } from '../../src/migration/pictures/fetch.ts';
+import { readPicture } from '../../src/migration/pictures/folder.ts';
 import { createTool, newFolder, writeSource, type Tool } from './tool.ts';
 import { useTestStore } from '../support/use-store.ts';
 
@@ -52,6 +53,8 @@ afterAll(async () => {
 });
 
 const names = ['good.png', 'moved', 'loop', 'file', 'text', 'huge', 'gone'];
+
+const nothingShared = { paths: new Set<string>(), names: new Set<string>() };
 
 /** Profiles with the pictures of `names`, by user. */
 function source(prefix: string): string {
@@ -167,14 +170,35 @@ describe('apply --copy-pictures', () => {
     );
     expect(call).toMatchObject({ exitCode: 0, json: { pictures: { copied: 2, failed: 5 } } });
     for (const url of ['../outside', 'https://x.example/..%2foutside', '/', '%']) {
-      await expect(readPicture(url, place)).rejects.toThrow(PictureFault);
+      await expect(readPicture(url, place, nothingShared)).rejects.toThrow(PictureFault);
     }
+  });
+
+  test('leaves a file in the folder to which several URLs lead, since it is the picture of only one user', async () => {
+    const tool = createTool();
+    const place = newFolder();
+    mkdirSync(join(place, 'u', '1'), { recursive: true });
+    for (const file of ['show', 'avatar.png', join('u', '1', 'avatar.png'), 'shared.png'])
+      writeFileSync(join(place, file), png);
+    const urls = ['show?id=1', 'show?id=2', 'u/1/avatar.png', 'u/2/avatar.png', 'shared.png', 'shared.png'];
+    const folder = writeSource({
+      organizations: [{ organizationId: 'acme' }],
+      profiles: urls.map((url, user) => ({
+        organizationId: 'acme',
+        userId: `u${user}`,
+        profilePictureUrl: `https://old.example.com/${url}`,
+      })),
+    });
+    const call = await tool.json('apply', '--source', folder, '--copy-pictures', place);
+    expect(call.json).toMatchObject({ pictures: { copied: 3, failed: 3 } });
+    const kept = Object.entries(await pictures(tool)).filter(([, url]) => url.includes('old.example.com'));
+    expect(kept.map(([user]) => user)).toEqual(['u0', 'u1', 'u3']);
   });
 
   test('takes pictures from the root folder, too', async () => {
     const file = join(newFolder(), 'good.png');
     writeFileSync(file, png);
-    expect(await readPicture(`https://old.example.com${file}`, '/')).toEqual(png);
+    expect(await readPicture(`https://old.example.com${file}`, '/', nothingShared)).toEqual(png);
   });
 
   test.each([

@@ -8,7 +8,8 @@ import type { Scope } from '../sources/scope.ts';
 import type { Batch } from '../sources/source.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
-import { fetchPicture, PictureFault, readPicture } from './fetch.ts';
+import { fetchPicture, PictureFault } from './fetch.ts';
+import { findSharedPlaces, readPicture } from './folder.ts';
 import { subjectOf } from '../engine/issues.ts';
 import { migratePicture } from '../engine/scripts.ts';
 import type { RecordOf } from '../records/records.ts';
@@ -43,13 +44,19 @@ export async function copyPictures(
   const { issues, signal, progress } = context;
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
+  const { folder } = options;
+  const shared = folder === undefined ? undefined : await findSharedPlaces(scope, context);
+  const read = async (url: string): Promise<Buffer> =>
+    folder === undefined || shared === undefined
+      ? await fetchPicture(url, { ...options, signal })
+      : await readPicture(url, folder, shared);
   for await (const batch of scope.source.read('profiles', { ...scope, signal })) {
     const wanted = await notYetCopied(context, batch);
     await forEachConcurrently(wanted, atOnce, async ({ record, where }) => {
       if (signal.aborted) return;
       await options.pacer.wait(1);
       try {
-        if (await replaceUrl(context, options, record)) counts.copied += 1;
+        if (await replaceUrl(context, options.media, record, read)) counts.copied += 1;
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof PictureFault)) throw error;
@@ -88,13 +95,13 @@ async function notYetCopied(
 
 /** Puts a stored picture in the place of its URL; false if the user has another picture by now. */
 async function replaceUrl(
-  { store, organizations, epoch, claim, signal }: MigrationContext,
-  { media, folder, allowPrivate }: CopyOptions,
+  { store, organizations, epoch, claim }: MigrationContext,
+  media: MediaStore,
   { organizationId, userId, profilePictureUrl: url = '' }: RecordOf['profiles'],
+  read: (url: string) => Promise<Buffer>,
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);
-  const bytes =
-    folder === undefined ? await fetchPicture(url, { allowPrivate, signal }) : await readPicture(url, folder);
+  const bytes = await read(url);
   const pictures = createPictures(store, media);
   const at = await storeTime(store);
   let picture = await pictures.store(base, userId, bytes, at);

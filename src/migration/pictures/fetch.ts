@@ -1,6 +1,4 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { join, sep } from 'node:path';
 import { Agent, buildConnector, fetch } from 'undici';
 import { isPublicAddress, lookupPublic, PrivateAddress } from './addresses.ts';
 
@@ -8,7 +6,7 @@ import { isPublicAddress, lookupPublic, PrivateAddress } from './addresses.ts';
 export class PictureFault extends Error {}
 
 /** The limit of an upload. */
-const maxBytes = 5 * 1024 * 1024;
+export const maxPictureBytes = 5 * 1024 * 1024;
 /** The time limit for one picture with its redirects, in ms. */
 const downloadTimeout = 15_000;
 
@@ -53,7 +51,7 @@ export async function fetchPicture(
     let length = 0;
     for await (const chunk of response.body ?? []) {
       length += chunk.length;
-      if (length > maxBytes) throw tooLarge();
+      if (length > maxPictureBytes) throw tooLarge();
       chunks.push(chunk);
     }
     return Buffer.concat(chunks);
@@ -64,40 +62,7 @@ export async function fetchPicture(
   }
 }
 
-/**
- * Reads a picture from a folder: the file at the URL's path below it, or else of the path's last name. Nothing
- * outside the folder is ever read. Rejects with a PictureFault if it cannot be had.
- */
-export async function readPicture(url: string, folder: string): Promise<Buffer> {
-  const path = pathOf(url);
-  if (path === undefined) throw new PictureFault('has no path that names a file');
-  const root = await realpath(folder);
-  for (const candidate of [path, path.split('/').at(-1) ?? '']) {
-    if (candidate === '') continue;
-    try {
-      const file = await realpath(join(root, candidate));
-      const found = await stat(file);
-      if (!file.startsWith(join(root, sep)) || !found.isFile()) continue;
-      if (found.size > maxBytes) throw tooLarge();
-      return await readFile(file);
-    } catch (error) {
-      // Not there; perhaps under the other name.
-      if (error instanceof PictureFault) throw error;
-    }
-  }
-  throw new PictureFault('is not in the folder');
-}
-
-function pathOf(url: string): string | undefined {
-  try {
-    const path = decodeURIComponent(URL.canParse(url) ? new URL(url).pathname : (url.split(/[?#]/)[0] ?? ''));
-    return path.includes('\0') ? undefined : path;
-  } catch {
-    return undefined;
-  }
-}
-
-function tooLarge(): PictureFault {
+export function tooLarge(): PictureFault {
   return new PictureFault('is larger than 5 MiB');
 }
 
