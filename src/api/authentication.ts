@@ -42,21 +42,35 @@ export async function authenticateCaller<Outcome extends Found>(
   const { organizationHeader } = options;
   const call = callOf(response);
   const credentials = findCredentials(request, options);
-  call.organizationId = credentials?.organizationId ?? claimedOrganization(request, organizationHeader);
   if (credentials === undefined) {
+    recordClaim(request, response, options);
     const missing = ['x-api-key', organizationHeader].find((header) => !request.headers[header]);
     // The organization's id is not UTF-8.
     if (missing === undefined) throw invalidApiKey();
     throw new ProblemError('missing-credentials', `The header ${missing} is missing.`);
   }
-  const { base, sha256 } = credentials;
+  const { organizationId, base, sha256 } = credentials;
+  call.organizationId = organizationId;
+  call.isUnchecked = true;
   const found = await authenticate(options.store, base, sha256);
+  call.isUnchecked = false;
   if (!('caller' in found)) {
     await options.countFailure?.(request, response);
     throw invalidApiKey();
   }
   call.caller = found.caller;
   return { base, found: found as AuthenticatedCaller<Outcome>['found'] };
+}
+
+/** Records who a request claims to be, with a key that is not checked yet. */
+export function recordClaim(
+  request: Request,
+  response: Response,
+  { organizationHeader }: Pick<AuthenticationOptions, 'organizationHeader'>,
+): void {
+  const call = callOf(response);
+  call.organizationId = claimedOrganization(request, organizationHeader);
+  call.isUnchecked = call.organizationId !== undefined && Boolean(request.headers['x-api-key']);
 }
 
 /** Throws a 403 `admin-required` or `no-user` if the operation is not for this caller. */

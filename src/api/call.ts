@@ -14,7 +14,7 @@ export interface AccessRecord {
   /** As claimed by the request; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
-  /** Whether it was refused before its key was checked. */
+  /** Whether it came with a key of which nobody has found out whether it is valid. */
   isUnchecked: boolean;
   /** Why the request was refused. */
   code: ProblemCode | undefined;

@@ -8,8 +8,8 @@ import { spool, type SpooledBody } from '../cutover/forward/spool.ts';
 import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { Traffic } from '../cutover/traffic.ts';
-import type { Caller } from '../domain/caller.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
+import type { ReadOutcome } from '../redis/profiles.ts';
 import { findCredentials, type AuthenticatedCaller, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
@@ -82,6 +82,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const caller = found?.kind === 'known' ? found.caller : undefined;
     // Not the key as it was sent: a client that makes up keys could then use up the limit of all others.
     const sender = caller?.keyId ?? networkOf(request.ip);
+    if (!isHere) recordCaller(response, credentials, found);
     const body = await receive(row.operation, sender, request, response);
     // Streamed from the spool, so that a long list is not in memory twice.
     replaceBody(request, () => Readable.from(body.parts(), { objectMode: false }));
@@ -101,7 +102,6 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
         else checked.isLate ||= hasWaited;
         return await stages.serveChange(row, request, response, checked, admission);
       }
-      callOf(response).organizationId = credentials?.organizationId;
       await holdingSlot(async () => {
         isForwarded = true;
         const answered = await traffic.change({
@@ -113,7 +113,8 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
           admission,
           end,
         });
-        await relay(response, answered, caller);
+        recordCaller(response, credentials, found, answered.status);
+        await relay(response, answered);
       });
       return undefined;
     } finally {
@@ -168,10 +169,16 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       if (!response.writableFinished) abandoned.abort();
     });
     const credentials = credentialsOf(request);
-    callOf(response).organizationId = credentials?.organizationId;
     const { signal } = abandoned;
-    const answered = await traffic.read(credentials, { ...toLegacyRequest(request, response), signal });
-    await relay(response, answered.response, answered.caller);
+    const { here, answer } = traffic.read(credentials, { ...toLegacyRequest(request, response), signal });
+    let status: number | undefined;
+    try {
+      const answered = await answer;
+      ({ status } = answered);
+      await relay(response, answered);
+    } finally {
+      recordCaller(response, credentials, await here, status);
+    }
   }
 
   function credentialsOf(request: Request): Credentials | undefined {
@@ -181,6 +188,25 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const headers = names.flatMap((name) => [name, String(request.headers[name])]);
     return { ...credentials, headers, userAgent: request.headers['user-agent'] };
   }
+}
+
+/**
+ * Records the caller of a forwarded request for the ledger: what Redis knows of their key, if it could be asked, and the
+ * status with which the legacy service has answered, if it has.
+ */
+function recordCaller(
+  response: Response,
+  credentials: Credentials | undefined,
+  found: AuthenticationOutcome | ReadOutcome | undefined,
+  status?: number,
+): void {
+  const call = callOf(response);
+  call.organizationId = credentials?.organizationId;
+  call.caller = found !== undefined && 'caller' in found ? found.caller : undefined;
+  // With another status, such as 404, the legacy service may have accepted a key that is unknown here.
+  const isRefused = status === 401 || status === 403;
+  const isServed = found !== undefined && status !== undefined && status < 300;
+  call.isUnchecked = credentials !== undefined && !isRefused && !isServed;
 }
 
 /**
@@ -217,11 +243,7 @@ function toLegacyRequest(request: Request, response: Response, body?: SpooledBod
  * Relays a response as it comes in, no faster than the client reads it. It is read to its end even if the client has
  * left, since its outcome is adopted in any case.
  */
-async function relay(
-  response: Response,
-  { status, headers, body }: LegacyResponse,
-  caller: Caller | Promise<Caller | undefined> | undefined,
-): Promise<void> {
+async function relay(response: Response, { status, headers, body }: LegacyResponse): Promise<void> {
   const call = callOf(response);
   if (!response.destroyed) {
     const all = [...call.headers, ...responseHeaders(headers)];
@@ -239,8 +261,6 @@ async function relay(
     response.destroy();
   }
   if (!response.destroyed) response.end();
-  // For the ledger. The caller of a read was looked up in the meantime.
-  call.caller = await caller;
 }
 
 async function untilDrained(response: Response): Promise<void> {

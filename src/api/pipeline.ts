@@ -6,6 +6,7 @@ import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { TargetCheck } from '../lib/hosts.ts';
 import {
   authenticateCaller,
+  recordClaim,
   requireRole,
   type AuthenticationOptions,
   type AuthenticatedCaller,
@@ -42,7 +43,8 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   const { deprecation, load, enforceRateLimit, cutover, forwarding, queueing } = options;
   const { slots, openBodies } = load;
   const rowsByPath = byPathAndMethod(rows);
-  const gate = createGate(() => deprecation.current.policy, options);
+  const hasLegacy = forwarding !== undefined;
+  const gate = createGate(() => deprecation.current.policy, { ...options, hasLegacy });
 
   return (request, response, next) => {
     const byMethod = rowsByPath.get(request.path);
@@ -80,6 +82,8 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       const sending = served === undefined ? undefined : sendAnswer(response, served);
       if (sending !== undefined) await sending;
     } catch (error) {
+      // Such as while there is too much to do.
+      if (callOf(response).organizationId === undefined) recordClaim(request, response, options);
       sendError(response, error);
     } finally {
       endWork(response);

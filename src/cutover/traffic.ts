@@ -58,22 +58,23 @@ export function createTraffic(options: TrafficOptions) {
   }
 
   return {
-    /** Forwards a read. `caller`, the one that Redis knows, never rejects. */
-    read: async (credentials: Credentials | undefined, request: LegacyRequest) => {
-      // The legacy service answers, whatever Redis does.
+    /** Forwards a read. `here`, what Redis knows of the caller, never rejects: it is undefined if Redis was away. */
+    read: (credentials: Credentials | undefined, request: LegacyRequest) => {
       const lookup =
         credentials && readOwnProfile(store, credentials.base, credentials.sha256).catch(() => undefined);
-      const response = await legacy.send(request);
-      const caller = lookup?.then((here) => (here && 'caller' in here ? here.caller : undefined));
-      if (credentials === undefined || request.method !== 'GET') return { response, caller };
-      const body = observed(response.body, maxProfileBytes, (whole) => {
-        if (underWay.size >= maxUnderWay) return;
-        inBackground(async () => {
-          const here = await lookup;
-          if (here !== undefined) await checkRead(credentials, response, whole, here);
+      const answer = async (): Promise<LegacyResponse> => {
+        const response = await legacy.send(request);
+        if (credentials === undefined || request.method !== 'GET') return response;
+        const body = observed(response.body, maxProfileBytes, (whole) => {
+          if (underWay.size >= maxUnderWay) return;
+          inBackground(async () => {
+            const here = await lookup;
+            if (here !== undefined) await checkRead(credentials, response, whole, here);
+          });
         });
-      });
-      return { response: { ...response, body }, caller };
+        return { ...response, body };
+      };
+      return { here: lookup, answer: answer() };
     },
     /** Forwards a change, and in mirror adopts it. */
     change: async (change: ForwardedChange): Promise<LegacyResponse> => {

@@ -7,30 +7,35 @@ import {
   type DeprecationPolicy,
 } from '../../deprecation/policy/policy.ts';
 import { authenticate } from '../../redis/changes.ts';
-import { claimedOrganization, authenticateCaller, type AuthenticationOptions } from '../authentication.ts';
+import { authenticateCaller, recordClaim, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
+
+interface GateOptions extends AuthenticationOptions {
+  /** Whether there is a legacy service, which also knows keys. */
+  hasLegacy: boolean;
+}
 
 /**
  * Refuses a request with 410 during a brownout and after the sunset, before any other work. Its caller is authenticated
  * first only if an exemption may apply to them; a caller who fails to authenticate is not exempt.
  */
-export function createGate(policy: () => DeprecationPolicy, options: AuthenticationOptions) {
+export function createGate(policy: () => DeprecationPolicy, options: GateOptions) {
   return async (request: Request, response: Response): Promise<void> => {
     const now = Date.now();
     const verdict = verdictAt(policy(), now);
     if (verdict === 'serve') return;
+    recordClaim(request, response, options);
     const call = callOf(response);
-    const claimed = claimedOrganization(request, options.organizationHeader);
-    if (claimed !== undefined) call.organizationId = claimed;
-    const exemptions = exemptionsFor(policy(), now, claimed);
-    if (exemptions.length === 0) {
-      call.isUnchecked = claimed !== undefined && Boolean(request.headers['x-api-key']);
-    } else {
+    const exemptions = exemptionsFor(policy(), now, call.organizationId);
+    if (exemptions.length > 0) {
+      const { isUnchecked } = call;
       await authenticateCaller(authenticate, request, response, options).catch((error: unknown) => {
         if (!(error instanceof ProblemError)) throw error;
       });
       const { caller } = call;
       if (caller && exemptions.some((e) => !('keyId' in e) || e.keyId === caller.keyId)) return;
+      // The legacy service may know a key that Redis lacks.
+      if (options.hasLegacy && caller === undefined) call.isUnchecked = isUnchecked;
     }
     throw gone(verdict, now);
   };

@@ -7,7 +7,7 @@ export interface Call {
   organizationId?: string | undefined;
   /** The key's public id if the call was authenticated, which proves that the organization exists. */
   keyId?: string | undefined;
-  /** Whether it was refused before its key was checked. */
+  /** Whether it came with a key that was not checked. */
   isUnchecked?: boolean;
   client?: string | undefined;
   operation: string;
@@ -17,7 +17,7 @@ export interface Call {
 
 /** Stands for the key of calls that were not authenticated. */
 export const unattributedKey = '-';
-/** Stands for the key of calls that were answered with 410 before it was checked. */
+/** Stands for the keys of calls of which nobody has found out whether they are valid, as with a 410. */
 export const uncheckedKey = '!';
 /** Stands for the keys beyond the limit of one flush interval. */
 export const moreKeys = '~';

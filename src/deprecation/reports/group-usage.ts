@@ -20,7 +20,7 @@ export type ReportRow = Awaited<ReturnType<typeof rowsOf>>[number];
 /** How a caller is named: the client label of its key, or else the key's public id. */
 export function clientName(keyId: string, label?: string): string {
   if (keyId === unattributedKey) return '(unattributed)';
-  if (keyId === uncheckedKey) return '(410, key not checked)';
+  if (keyId === uncheckedKey) return '(key not checked)';
   if (keyId === moreKeys) return '(more keys)';
   return label === undefined || label === '' ? keyId : label;
 }

@@ -14,7 +14,7 @@ export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
 
 /**
  * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
- * last `days` days, none that was answered with 410 before its key was checked, none that the legacy service served with
+ * last `days` days, none with a key that was not checked, as with a 410, none that the legacy service served with
  * an API key that is unknown here, and no gap in what was measured.
  */
 export async function retireCheck(
@@ -54,7 +54,7 @@ export async function retireCheck(
   if (unchecked.length > 0) {
     const calls = totalOf(unchecked.map((one) => one.calls));
     reasons.push(
-      `${counted(calls, 'call')} in the last ${span} got 410 before the key was checked (from now on, have keys checked first: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
+      `${counted(calls, 'call')} in the last ${span} came with a key that was not checked (if they got 410, have keys checked first from now on: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
     );
   }
   const served = totalOf(unattributed.map((one) => one.served ?? 0));
@@ -75,7 +75,7 @@ export async function retireCheck(
     reasons,
     /** Who called, the latest first: one entry for each key and operation. */
     callers,
-    /** Calls that were answered with 410 before their key was checked, by the organization they claimed. */
+    /** Calls with a key that was not checked, by the organization they claimed. */
     unchecked,
     /** Calls without a valid key, by the organization they claimed: a reason against it if they were `served`. */
     unattributed,
@@ -99,7 +99,7 @@ export function retireCheckLines(check: RetireCheck): string[] {
   return [
     ...verdict,
     ...(callers.length > 0 ? ['last calls:', ...callers] : []),
-    ...claimedLines('410 before the key was checked:', check.unchecked),
+    ...claimedLines('with a key that was not checked:', check.unchecked),
     ...claimedLines('without a valid key:', check.unattributed),
     ...(check.gaps.length > 0 ? gapLines(check.gaps) : []),
   ].map(printable);

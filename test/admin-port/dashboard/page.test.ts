@@ -139,7 +139,7 @@ describe('the calls on the dashboard', () => {
     expect(text['unattributed']).toContain('acme 7');
   });
 
-  test('answered with 410 before their key was checked are told apart, and leave silence unmeasured', async () => {
+  test('whose key was not checked are told apart, and leave silence unmeasured', async () => {
     const silent = await history(
       [[now - 60 * dayMs, now]],
       [
@@ -151,13 +151,11 @@ describe('the calls on the dashboard', () => {
     );
     const { text } = await read(silent);
     expect(text['calling']).toContain('No client is known to have called in the last 7 days, but calls');
-    expect(text['coverage']).toContain(
-      'made none, except those answered with 410 before its key was checked.',
-    );
-    expect(text['quiet']).toContain('Calls answered with 410 before their key was checked may be theirs.');
+    expect(text['coverage']).toContain('made none, except those whose key was not checked.');
+    expect(text['quiet']).toContain('Calls whose key was not checked may be theirs.');
     expect(text['quiet']).toMatch(/ios-4.2 .* not throughout .* web .* 20 days ago throughout /);
     expect(text['unattributed']).toMatch(
-      /acme 7 just now \(410, key not checked\) acme 2 just now \(unattributed\)/,
+      /acme 7 just now \(key not checked\) acme 2 just now \(unattributed\)/,
     );
   });
 

@@ -118,9 +118,9 @@ describe('a caller who gets 410', () => {
 
   test('before the key is checked still counts as calling, unless there is no key', async () => {
     const { calls, check } = await callWith(gone);
-    expect(calls).toEqual({ '(410, key not checked)': 2, '(unattributed)': 2 });
+    expect(calls).toEqual({ '(key not checked)': 2, '(unattributed)': 2 });
     expect(check.retirable).toBe(false);
-    expect(check.reasons[0]).toContain('2 calls in the last day got 410 before the key was checked');
+    expect(check.reasons[0]).toContain('2 calls in the last day came with a key that was not checked');
     expect(check.unchecked).toMatchObject([{ organization: 'acme', calls: 2 }]);
     expect(check.unattributed).toMatchObject([{ organization: 'acme', calls: 2 }]);
   });

@@ -392,9 +392,9 @@ describe('the retire check', () => {
     expect(retireCheckLines(check)).toEqual([
       'the API cannot be retired:',
       expect.stringMatching(
-        /^  2 calls in the last 30 days got 410 before the key was checked \(.*--exempt-key/,
+        /^  2 calls in the last 30 days came with a key that was not checked \(.*--exempt-key/,
       ),
-      '410 before the key was checked:',
+      'with a key that was not checked:',
       '  2027-03-01T11:00:00Z  acme  2 calls',
     ]);
     const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });

@@ -33,7 +33,7 @@ export function callingSection(data: DashboardData, query: DashboardQuery): Html
 function noCalls({ days, uncheckedLately, servedLately }: DashboardData): string {
   if (days.measured === 'no') return 'Nothing was counting, so it is unknown whether anybody calls.';
   const known = `No client is known to have called in the last ${quietDays} days, but`;
-  if (uncheckedLately) return `${known} calls were answered with 410 before their key was checked.`;
+  if (uncheckedLately) return `${known} calls came with a key that was not checked.`;
   if (servedLately) {
     return `${known} the legacy service may have served calls with an API key that is unknown here.`;
   }
@@ -67,7 +67,7 @@ export function quietSection({ quiet, uncheckedLately, now }: DashboardData, que
     'quiet',
     'Quiet clients',
     table('Quiet clients, the latest first', columns, quiet, { ...clientTable, none, query }),
-    `Have called before, but not in the last ${quietDays} days.${uncheckedLately ? ' Calls answered with 410 before their key was checked may be theirs.' : ''}`,
+    `Have called before, but not in the last ${quietDays} days.${uncheckedLately ? ' Calls whose key was not checked may be theirs.' : ''}`,
   );
 }
 
@@ -87,7 +87,7 @@ export function unattributedSection(data: DashboardData): Html {
     'unattributed',
     'Unattributed calls',
     table('Unattributed calls, by organization', columns, rows, { none }),
-    'Calls without a valid key, or answered with 410 before their key was checked, by the organization they claimed.',
+    'Calls without a valid key, or with one that was not checked, by the organization they claimed.',
   );
 }
 

@@ -55,7 +55,7 @@ export function coverageSection({ days: { gaps }, uncheckedInPeriod }: Dashboard
     gaps.length === 0
       ? html`<p>
           The whole period was measured: a client without calls made
-          none${uncheckedInPeriod && ', except those answered with 410 before its key was checked'}.
+          none${uncheckedInPeriod && ', except those whose key was not checked'}.
         </p>`
       : html`<p>
             ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')}. Calls made in that time may be
