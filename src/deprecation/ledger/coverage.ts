@@ -52,6 +52,17 @@ export async function writeCoverage(
   }
 }
 
+/** Until when (ms) an instance is recorded on the day of `time` (ms); -Infinity if it is not. */
+export async function readCoveredUntil(
+  store: RedisClient,
+  prefix: string,
+  instance: string,
+  time: number,
+): Promise<number> {
+  const text = await store.hget(coverageKey(prefix, dayName(dayOf(time))), instance);
+  return text === null ? -Infinity : Number(text.split(' ')[1]);
+}
+
 /** When instances were counting, on the days that the range (ms) touches. */
 export async function readCoverage(
   store: RedisClient,

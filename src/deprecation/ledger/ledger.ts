@@ -5,7 +5,7 @@ import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { dayOf } from '../../lib/days.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { createStoreClock } from './clock.ts';
-import { defaultFlushMs, writeCoverage } from './coverage.ts';
+import { defaultFlushMs, readCoveredUntil, writeCoverage } from './coverage.ts';
 import { activeOrganizationsKey, ledgerDays } from './keys.ts';
 import { createTally, type Call } from './tally.ts';
 import { createUsageWriter, type Outbox } from './usage-writer.ts';
@@ -23,14 +23,17 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   const { log, flushMs = defaultFlushMs, closeMs = 2000 } = options;
   const clock = createStoreClock(store);
   const now = options.now ?? clock.now;
-  const instance = randomBytes(6).toString('hex');
-  const writer = createUsageWriter(store, prefix, instance);
+  const newId = (): string => randomBytes(6).toString('hex');
+  const writer = createUsageWriter(store, prefix, newId());
+  /** Under what coverage is recorded. */
+  let instance = newId();
   const tally = createTally(writer.isKnown);
   let start = now();
   let outbox: Outbox | undefined;
   let writtenUntil = start;
   let hasTrouble = false;
   let hasLooked = false;
+  let hasRecorded = false;
 
   const lookAtClock = async (): Promise<void> => {
     if (options.now !== undefined) return;
@@ -43,6 +46,14 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
+    if (hasRecorded && (await readCoveredUntil(store, prefix, instance, writtenUntil)) < writtenUntil) {
+      log.warn('Redis has lost data: calls may be missing from the usage ledger; coverage shows a gap');
+      // As if this instance had died and another one had gone on: what is left of its record ends in a gap.
+      const lost = { start: writtenUntil, since: writtenUntil, until: writtenUntil, closed: false };
+      await writeCoverage(store, prefix, { ...lost, instance: newId() });
+      instance = newId();
+      start = writtenUntil;
+    }
     // The clock may have been set back since.
     start = Math.min(start, until);
     await writeCoverage(store, prefix, { instance, start, since: writtenUntil, until, closed });
@@ -51,6 +62,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
       await store.zremrangebyscore(activeOrganizationsKey(prefix), '-inf', today - ledgerDays - 1);
     }
     writtenUntil = until;
+    hasRecorded = true;
   };
 
   const writeAll = async (closed: boolean): Promise<void> => {
@@ -69,7 +81,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   const attempt = async (closed: boolean): Promise<void> => {
     try {
       await writeAll(closed);
-      if (hasTrouble) log.info('the usage ledger can be written again; no call was lost');
+      if (hasTrouble) log.info('the usage ledger can be written again');
       hasTrouble = false;
     } catch (error) {
       if (!hasTrouble)

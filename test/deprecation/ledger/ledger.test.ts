@@ -1,8 +1,12 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createLog } from '../../../src/log.ts';
 import { findGaps, readCoverage } from '../../../src/deprecation/ledger/coverage.ts';
 import { dayMs, dayOf } from '../../../src/lib/days.ts';
+import { totalOf } from '../../../src/lib/numbers.ts';
 import { createLedger, type LedgerOptions } from '../../../src/deprecation/ledger/ledger.ts';
 import { tallyLimits, type Call } from '../../../src/deprecation/ledger/tally.ts';
 import { organizationsKey } from '../../../src/redis/keys.ts';
@@ -310,31 +314,18 @@ describe('the ledger', () => {
   });
 
   test('counts on while Redis is unavailable, and writes everything afterwards', async () => {
-    const server = await startRedis();
-    const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => 10 });
-    client.on('error', () => {});
-    let now = NOON;
-    const ledger = openLedger('pb:', { now: () => now }, client);
-    ledger.record(call('acme', 'k_1'));
-    await ledger.flush();
-    await server.stop();
-    for (let second = 0; second < 60; second += 1) {
-      now += 1000;
-      ledger.record(call('acme', `k_${second}`));
-      if (second % 3 === 0) await ledger.flush();
-    }
-    expect(ledger.lagSeconds()).toBe(60);
-    const again = await startRedis(['--port', String(server.port)]);
-    await new Promise((resolve) => (client.status === 'ready' ? resolve(0) : client.once('ready', resolve)));
-    await ledger.flush();
-    expect(ledger.lagSeconds()).toBe(0);
-    const written = Object.values(await client.hgetall('pb:{acme}:use:2027-03-01'));
-    expect(written.reduce((sum, n) => sum + Number(n), 0)).toBe(60);
-    const range = { start: NOON, end: now };
-    expect(findGaps(await readCoverage(client, 'pb:', range), range, now)).toEqual([]);
-    await ledger.close();
-    client.disconnect();
-    await again.stop();
+    const { calls, gaps, close } = await callThroughOutage(['--appendonly', 'yes']);
+    expect([await calls(), await gaps()]).toEqual([61, []]);
+    await close();
+  });
+
+  test('has a gap where Redis comes back without what was written', async () => {
+    const warn = jest.spyOn(log, 'warn');
+    const { calls, gaps, close, now } = await callThroughOutage([]);
+    expect([await calls(), await gaps()]).toEqual([60, [{ start: NOON, end: now }]]);
+    expect(warn.mock.calls.at(-1)?.[0]).toMatch(/^Redis has lost data/);
+    warn.mockRestore();
+    await close();
   });
 
   test('gives up on shutdown if Redis stays unavailable', async () => {
@@ -354,6 +345,43 @@ describe('the ledger', () => {
     error.mockRestore();
   });
 });
+
+/** Writes a call, counts one a second for a minute in which Redis is stopped, and writes those once it is back. */
+async function callThroughOutage(options: string[]) {
+  const folder = await mkdtemp(path.join(tmpdir(), 'ledger-'));
+  const server = await startRedis(options, folder);
+  const client = new Redis(server.url, { maxRetriesPerRequest: 0, retryStrategy: () => 10 });
+  client.on('error', () => {});
+  let now = NOON;
+  const ledger = openLedger('pb:', { now: () => now }, client);
+  ledger.record(call('acme', 'k_1'));
+  await ledger.flush();
+  await server.stop();
+  for (let second = 0; second < 60; second += 1) {
+    now += 1000;
+    ledger.record(call('acme', `k_${second}`));
+    if (second % 3 === 0) await ledger.flush();
+  }
+  expect(ledger.lagSeconds()).toBe(60);
+  const again = await startRedis(['--port', String(server.port), ...options], folder);
+  await new Promise((resolve) => (client.status === 'ready' ? resolve(0) : client.once('ready', resolve)));
+  await ledger.flush();
+  expect(ledger.lagSeconds()).toBe(0);
+  return {
+    now,
+    calls: async () => totalOf(Object.values(await client.hgetall('pb:{acme}:use:2027-03-01')).map(Number)),
+    gaps: async () => {
+      const range = { start: NOON, end: now };
+      return findGaps(await readCoverage(client, 'pb:', range), range, now);
+    },
+    close: async () => {
+      await ledger.close();
+      client.disconnect();
+      await again.stop();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
 
 /** What was not measured from noon to a time, as it is then. */
 async function gapsFromNoon(prefix: string, end: number) {
