@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import express, { type Express, type RequestHandler } from 'express';
 import { Registry } from 'prom-client';
-import { readEvidence, type Evidence } from '../cutover/verdict/evidence.ts';
+import { findEvidence, type Evidence } from '../cutover/verdict/evidence.ts';
 import type { MetricsText } from '../deprecation/metrics.ts';
 import type { DeprecationPolicy } from '../deprecation/policy/policy.ts';
 import type { Log } from '../log.ts';
@@ -53,7 +53,7 @@ export function createAdminApp(options: AdminAppOptions): Express {
     const sessions = createSessions(token, now);
     app.use(signIn(sessions), guard(sessions));
   }
-  const readCutover = shareReads<void, Evidence>(() => readEvidence(store, keyPrefix), now);
+  const readCutover = shareReads<void, Evidence | undefined>(() => findEvidence(store, keyPrefix), now);
   const cutoverMetrics = createCutoverMetrics(readCutover);
   app.get('/metrics', async (_request, response) => {
     response.setHeader('Content-Type', Registry.PROMETHEUS_CONTENT_TYPE);

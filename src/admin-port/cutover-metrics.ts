@@ -72,14 +72,14 @@ function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
  * The state of the cut-over, which all instances share, in Prometheus' format. No label has a user, a key or an
  * organization. If no mode was ever stored, and while Redis is unavailable, the series are absent.
  */
-export function createCutoverMetrics(read: () => Promise<Evidence>): MetricsText {
+export function createCutoverMetrics(read: () => Promise<Evidence | undefined>): MetricsText {
   const registry = new Registry();
   let values: ReturnType<typeof valuesOf> | undefined;
   addGauges(registry, 'profile_bridge_cutover_', gauges, (name) => values?.[name]);
   return {
     text: async () => {
       const evidence = await read().catch(() => undefined);
-      values = evidence?.state.isStored === true ? valuesOf(evidence) : undefined;
+      values = evidence && valuesOf(evidence);
       return await registry.metrics();
     },
   };

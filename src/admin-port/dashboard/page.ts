@@ -34,7 +34,7 @@ export function renderDashboard(
   { policy, now, signedIn }: PageOptions,
   query: DashboardQuery,
   data: DashboardData,
-  cutover: Evidence,
+  cutover: Evidence | undefined,
 ): string {
   const csvLinks = Array.from(
     new Set([...groups, query.groupBy.join()]),
@@ -42,9 +42,10 @@ export function renderDashboard(
   );
   const body = html`${pageHeader(signedIn, html`As of ${moment(data.now)} UTC`)}
     <main id="content">
-      ${policySection(policy, now)} ${cutoverSection(cutover)} ${filters(query, data.organizations)}
-      ${figuresSection(data)} ${callsSection(data)} ${coverageSection(data)} ${callingSection(data, query)}
-      ${quietSection(data, query)} ${unattributedSection(data)} ${breakdownSection(data, query)}
+      ${policySection(policy, now)} ${cutover && cutoverSection(cutover)}
+      ${filters(query, data.organizations)} ${figuresSection(data)} ${callsSection(data)}
+      ${coverageSection(data)} ${callingSection(data, query)} ${quietSection(data, query)}
+      ${unattributedSection(data)} ${breakdownSection(data, query)}
     </main>
     <footer>
       <p>All times are UTC; a day is a UTC day.</p>

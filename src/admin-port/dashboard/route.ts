@@ -14,7 +14,7 @@ interface DashboardOptions {
   store: RedisClient;
   keyPrefix: string;
   policy: () => DeprecationPolicy;
-  readCutover: () => Promise<Evidence>;
+  readCutover: () => Promise<Evidence | undefined>;
   log: Log;
   /** The clock of this machine, by which it follows the policy; ms. */
   now: () => number;

@@ -10,7 +10,7 @@ export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
 /** Reads the evidence, after removing the registrations of processes that have certainly ended. */
 export async function gatherEvidence(store: RedisClient, prefix: string): Promise<Evidence> {
   await removeEnded(store, prefix);
-  return await readEvidence(store, prefix);
+  return await readEvidence(store, prefix, await readState(store, prefix));
 }
 
 /** The mode and the instances, and whether Redis may have lost something since the last verify, as by a failover. */
@@ -23,10 +23,18 @@ export async function readState(store: RedisClient, prefix: string) {
   };
 }
 
-/** Reads the evidence and changes nothing. */
-export async function readEvidence(store: RedisClient, prefix: string) {
-  const [state, organizations, replay, legacyPictures] = await Promise.all([
-    readState(store, prefix),
+/** The same without changing anything; undefined, and no organization is asked, if no mode was ever set. */
+export async function findEvidence(store: RedisClient, prefix: string): Promise<Evidence | undefined> {
+  const state = await readState(store, prefix);
+  return state.isStored ? await readEvidence(store, prefix, state) : undefined;
+}
+
+async function readEvidence(
+  store: RedisClient,
+  prefix: string,
+  state: Awaited<ReturnType<typeof readState>>,
+) {
+  const [organizations, replay, legacyPictures] = await Promise.all([
     readComparisons(store, prefix),
     createReplayQueue(store, prefix).state(),
     readLegacyPictures(store, prefix),

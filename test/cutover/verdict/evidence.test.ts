@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readDoubts } from '../../../src/cutover/compare/summary.ts';
-import { gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
+import { findEvidence, gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
 import { judge, judgeDoubts, type Finding } from '../../../src/cutover/verdict/readiness.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
-import { unsettledKey } from '../../../src/redis/keys.ts';
+import { organizationsKey, unsettledKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/admin.ts';
-import { testRedisUrl } from '../../support/redis.ts';
+import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { interceptCalls } from '../../support/store.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 import { until } from '../../support/until.ts';
 
@@ -39,6 +40,18 @@ const verify = () =>
 const put = async (apiKey: string, username: string): Promise<void> => {
   await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify({ username }) });
 };
+
+test('no organization is asked while no mode was ever set', async () => {
+  const commands: string[] = [];
+  const store = interceptCalls(here.bridge.store, (make, command) => {
+    commands.push(command);
+    return make();
+  });
+  const prefix = freshPrefix();
+  await store.sadd(organizationsKey(prefix), 'acme');
+  expect(await findEvidence(store, prefix)).toBeUndefined();
+  expect(commands).not.toContain('xlen');
+});
 
 test('a read before a change has been adopted is not a difference', async () => {
   const player = await here.player('grace');

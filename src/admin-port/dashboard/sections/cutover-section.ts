@@ -21,10 +21,9 @@ const shownPeriods = 8;
 const shownFailures = 10;
 const shownHours = 48;
 
-/** How far the bridge has taken over from the legacy service; nothing if it was never in front of one. */
-export function cutoverSection(evidence: Evidence): Html | undefined {
-  const { isStored, mode, since, underWay, history, now, instances } = evidence.state;
-  if (!isStored) return undefined;
+/** How far the bridge has taken over from the legacy service. */
+export function cutoverSection(evidence: Evidence): Html {
+  const { mode, since, underWay, history, now, instances } = evidence.state;
   return section(
     'cutover',
     'Cut-over from the legacy service',
