@@ -4,6 +4,7 @@ import type { Log } from '../../log.ts';
 import { forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
+import { organizationExists } from '../../redis/organizations.ts';
 import { createPending, maxPending, type Gap, type Pending } from './pending.ts';
 
 const recordComparisons = script<[since: number, findings: string], null>('cutover/record_comparisons');
@@ -39,9 +40,14 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
 
   async function save(organizationId: string, pending: Pending): Promise<void> {
     const { since, ...maps } = pending;
-    await register(organizationId);
     const base = organizationBase(prefix, organizationId);
+    // Otherwise anybody could leave keys behind by making up organizations.
+    const doubtful = [...maps.keys].filter(([, { mayBeMadeUp }]) => mayBeMadeUp);
+    if (doubtful.length > 0 && !(await organizationExists(store, base)))
+      for (const [sha256] of doubtful) maps.keys.delete(sha256);
     const longest = Math.max(...Object.values(maps).map(({ size }) => size));
+    if (longest === 0) return;
+    await register(organizationId);
     for (let at = 0; at === 0 || at < longest; at += partSize) {
       const parts = Object.entries(maps).map(
         ([name, map]) => [name, Object.fromEntries([...map].slice(at, at + partSize))] as const,

@@ -38,6 +38,13 @@ function judgeKey(status: number, here: string): KeyFinding | undefined {
   return status === 401 && isKnownHere ? 'refused' : undefined;
 }
 
+interface FoundKey {
+  finding: KeyFinding;
+  entry: string;
+  /** Whether its organization may be made up: the legacy service may say 404 of one that it does not know. */
+  mayBeMadeUp: boolean;
+}
+
 /** What was found of one organization since the last flush. */
 export interface Pending {
   since: number;
@@ -45,7 +52,7 @@ export interface Pending {
   /** In which fields they differ; in none if they match. */
   users: Map<string, readonly ComparedField[]>;
   failed: Map<string, { number: number; reason: AdoptionFailure }>;
-  keys: Map<string, { finding: KeyFinding; entry: string }>;
+  keys: Map<string, FoundKey>;
   gaps: Map<Gap, NotedGap>;
 }
 
@@ -107,7 +114,8 @@ export function createPending() {
       const finding = judgeKey(status, here);
       if (finding === undefined) return undefined;
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
-      setBounded(pendingOf(organizationId).keys, sha256, { finding, entry });
+      const mayBeMadeUp = finding === 'unmapped' && status === 404;
+      setBounded(pendingOf(organizationId).keys, sha256, { finding, entry, mayBeMadeUp });
       return finding;
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */

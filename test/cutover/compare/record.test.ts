@@ -6,10 +6,12 @@ import {
   comparisonsKey,
   differingUsersKey,
   failedAdoptionsKey,
+  forwardedOrganizationsKey,
   gapsKey,
   organizationBase,
   profileKey,
   refusedKeysKey,
+  settingsKey,
   unmappedKeysKey,
 } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
@@ -18,10 +20,11 @@ import { useTestStore } from '../../support/use-store.ts';
 const store = await useTestStore();
 const log = { warn: () => {}, info: () => {} } as unknown as Log;
 
+let prefix: string;
 let base: string;
 let findings: Findings;
 beforeEach(() => {
-  const prefix = freshPrefix();
+  prefix = freshPrefix();
   base = organizationBase(prefix, 'acme');
   findings = createFindings(store, prefix, log);
 });
@@ -133,6 +136,17 @@ test('an API key that both accept is on neither list any more', async () => {
   await findings.flush();
   expect(await store.hkeys(unmappedKeysKey(base))).toEqual(['other']);
   expect(await store.hkeys(refusedKeysKey(base))).toEqual(['other']);
+});
+
+test('a key that the legacy service answers 404 is listed only if its organization exists here', async () => {
+  judged('made-up', 404, 'unknown');
+  await findings.flush();
+  expect(await store.exists(unmappedKeysKey(base))).toBe(0);
+  expect(await store.smembers(forwardedOrganizationsKey(prefix))).toEqual([]);
+  await store.hset(settingsKey(base), { min: '1' });
+  judged('known-there', 404, 'unknown');
+  await findings.flush();
+  expect(await store.hkeys(unmappedKeysKey(base))).toEqual(['known-there']);
 });
 
 test('of a thousand API keys that Redis does not have, no more are listed, and those are kept up to date', async () => {
