@@ -87,7 +87,7 @@ export function requireRole(caller: Caller, role: 'admin' | 'any', needsUser: bo
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The organization that a request claims to belong to; undefined if the header is missing or not UTF-8. */
-export function claimedOrganization(request: Request, organizationHeader: string): string | undefined {
+function claimedOrganization(request: Request, organizationHeader: string): string | undefined {
   const value = request.headers[organizationHeader];
   if (typeof value !== 'string' || value === '') return undefined;
   if (/^[\x20-\x7E]+$/.test(value)) return value;
