@@ -12,7 +12,7 @@ import {
   type MirrorOptions,
   type Settle,
 } from './adopt/mirrored-change.ts';
-import { markProfileChange } from './adopt/profile-change.ts';
+import { createProfileMarks } from './adopt/profile-change.ts';
 import { createReadCheck } from './adopt/read-check.ts';
 import { createFindings } from './compare/findings.ts';
 import type { Gap } from './compare/pending.ts';
@@ -46,6 +46,7 @@ export function createTraffic(options: TrafficOptions) {
   setMaxListeners(0, stopping.signal);
   const mirror = { ...options, findings, inBackground, signal: stopping.signal };
   const checkRead = createReadCheck(mirror);
+  const markProfileChange = createProfileMarks(mirror);
 
   function inBackground(work: () => Promise<void>): void {
     const running = work()
@@ -128,7 +129,7 @@ export function createTraffic(options: TrafficOptions) {
       const { userId } = found.caller;
       return userId === undefined
         ? unmarked('unknown-key')
-        : await markProfileChange(mirror, credentials, userId, change);
+        : await markProfileChange(credentials, userId, change);
     } catch (error) {
       // While Redis is away the change is forwarded all the same; one that a switch has left behind ends here.
       if (!isStoreUnavailable(error) || isOutdated(error)) throw error;

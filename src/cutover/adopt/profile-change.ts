@@ -13,9 +13,20 @@ const beginChange = script<[epoch: number, index: '', user: string, waitMs: numb
   'cutover/adopt/begin_change',
 );
 
-/** Marks a user as changed by a request that is about to be forwarded. */
-export async function markProfileChange(
+/** Creates what marks a user as changed by a request that is about to be forwarded. */
+export function createProfileMarks(options: MirrorOptions) {
+  /**
+   * Users with a change of unknown outcome whose adoption has begun to wait, and whether there was another one since: a
+   * service that fails is not asked again for each of them.
+   */
+  const waiting = new Map<string, { isOvertaken: boolean }>();
+  return async (credentials: Credentials, userId: string, change: ForwardedChange): Promise<Settle> =>
+    await markProfileChange(options, waiting, credentials, userId, change);
+}
+
+async function markProfileChange(
   options: MirrorOptions,
+  waiting: Map<string, { isOvertaken: boolean }>,
   credentials: Credentials,
   userId: string,
   { admission }: ForwardedChange,
@@ -75,6 +86,30 @@ export async function markProfileChange(
     return undefined;
   }
 
+  /** Adopts once the outcome must be visible: with it, that of other changes of the user that were made meanwhile. */
+  async function adoptLater(): Promise<void> {
+    const id = base + userId;
+    const before = waiting.get(id);
+    if (before !== undefined) {
+      before.isOvertaken = true;
+      return;
+    }
+    const own = { isOvertaken: false };
+    waiting.set(id, own);
+    try {
+      await sleep(outcomeDelay(legacy), undefined, { signal });
+      await adopt({ isExpected: () => false });
+      while (own.isOvertaken) {
+        own.isOvertaken = false;
+        // An adoption settles the marks of others only once they were due.
+        await sleep(visibleAfter(legacy), undefined, { signal });
+        await adopt({ isExpected: () => false });
+      }
+    } finally {
+      waiting.delete(id);
+    }
+  }
+
   return async (outcome) => {
     switch (outcome.kind) {
       case 'accepted':
@@ -82,10 +117,7 @@ export async function markProfileChange(
       case 'refused':
         return void (await settleChange(store, base, userId, number, 0));
       case 'unknown':
-        return inBackground(async () => {
-          await sleep(outcomeDelay(legacy), undefined, { signal });
-          await adopt({ isExpected: () => false });
-        });
+        return inBackground(adoptLater);
       case 'left-behind':
         return findings.adoptionFailed(organizationId, userId, number, 'mode-switched');
     }

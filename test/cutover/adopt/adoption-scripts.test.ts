@@ -184,6 +184,18 @@ describe('the marks of changes that are not adopted yet', () => {
     expect(await store.exists(unsettledKey(base))).toBe(0);
   });
 
+  test('are a hundred for a user at most: of more, the oldest are settled together, once all of them were due', async () => {
+    const changes: number[] = [];
+    for (let n = 0; n < 150; n++) {
+      changes.push(await beginChange(store, base, 0, '', 'ada', n === 10 ? 600_000 : 60_000));
+    }
+    expect(await numbers()).toEqual(['0', ...changes.slice(-99).map(String)]);
+    await settleChange(store, base, 'ada', '', (await storeTime(store)) + 120_000);
+    expect(await numbers()).toEqual(['0']);
+    await settleChange(store, base, 'ada', '', (await storeTime(store)) + 660_000);
+    expect(await store.exists(unsettledKey(base))).toBe(0);
+  });
+
   test('say when the change was forwarded, and when any adoption settles it', async () => {
     const before = await storeTime(store);
     const number = await beginChange(store, base, 0, '', 'ada', 60_000);

@@ -385,6 +385,24 @@ describe('a change whose response is lost', () => {
   });
 });
 
+test('changes of one user that the legacy service fails to answer are adopted together', async () => {
+  const other = await startLegacyBridge({ legacyTimeout: 300 }, {}, 'mirror');
+  const apiKey = await other.player('ada');
+  const { behaviour, received } = other.legacy;
+  behaviour.failWith = ({ method }) => (method === 'PUT' ? 500 : undefined);
+  other.legacy.organization(other.organization.id).save('ada', { username: 'Ada' });
+  const body = JSON.stringify({ username: 'Ada' });
+  await Promise.all(
+    Array.from({ length: 30 }, async () => await other.send(apiKey, 'PUT', '/api/profile/', { body })),
+  );
+  const { store } = other.bridge;
+  await until(async () => (await store.exists(unsettledKey(other.organization.base))) === 0);
+  expect(await store.hget(profileKey(other.organization.base, 'ada'), 'u')).toBe('Ada');
+  // Two adoptions, each of which reads until two reads agree.
+  expect(received.filter(({ method }) => method === 'GET')).toHaveLength(4);
+  await other.close();
+});
+
 test('a change that is answered with a redirect may have been made, and is adopted then', async () => {
   const other = await startLegacyBridge({ legacyTimeout: 1000 }, {}, 'mirror');
   const apiKey = await other.player('ada');

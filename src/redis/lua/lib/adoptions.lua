@@ -15,10 +15,20 @@ end
 -- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is `change:due:at` or
 -- `change:due:at:drawn`, separated by blanks: the number of the change, when its outcome must be visible, so that any
 -- adoption settles it, when it was forwarded (ms), and the number of its adoption.
+local most_marks = 100
 local function mark_unsettled(user, number, ms_until)
-  local marks = redis.call('HGET', unsettled_key(), user)
-  local mark = number .. ':' .. (now_ms() + ms_until) .. ':' .. now_ms()
-  redis.call('HSET', unsettled_key(), user, marks and marks .. ' ' .. mark or mark)
+  local marks = {}
+  for mark in string.gmatch(redis.call('HGET', unsettled_key(), user) or '', '%S+') do marks[#marks + 1] = mark end
+  if #marks >= most_marks then
+    -- The two oldest become one, of the change 0: an adoption settles it once both were due.
+    local one, other = {}, {}
+    for number in string.gmatch(table.remove(marks, 1), '%d+') do one[#one + 1] = tonumber(number) end
+    for number in string.gmatch(marks[1], '%d+') do other[#other + 1] = tonumber(number) end
+    marks[1] = string.format('0:%.0f:%.0f:%.0f',
+      math.max(one[2], other[2]), one[3], math.max(one[4] or 0, other[4] or 0))
+  end
+  marks[#marks + 1] = number .. ':' .. (now_ms() + ms_until) .. ':' .. now_ms()
+  redis.call('HSET', unsettled_key(), user, table.concat(marks, ' '))
 end
 
 -- Removes the mark of this number, and those that were due at the time given.
