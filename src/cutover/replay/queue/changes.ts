@@ -81,7 +81,10 @@ export function toQueuedChange(
 }
 
 /** A change that was set aside; `row` is its entry in JSON, with the reason. */
-export function toSetAsideChange(organizationId: string, [id, row]: [string, string]): SetAsideChange {
+export function toSetAsideChange(
+  organizationId: string,
+  [id, row]: readonly [string, string],
+): SetAsideChange {
   const { status, reason, at, ...entry } = JSON.parse(row) as EntryFields &
     Record<'status' | 'reason' | 'at', string>;
   return { ...common(organizationId, id, entry), status: Number(status), reason, setAsideAt: Number(at) };

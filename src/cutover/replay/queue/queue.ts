@@ -7,6 +7,8 @@ import {
   replayListKey,
   replaySendersKey,
 } from '../../../redis/keys.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
+import { scanPairs } from '../../../redis/connection/scan.ts';
 import { organizationsInBatches } from '../../../redis/organizations.ts';
 import { readBacklog } from './backlog.ts';
 import {
@@ -37,6 +39,8 @@ const discardEntries = script<[count: number, epoch: number], AcceptedChange['ki
   'cutover/replay/discard',
 );
 
+const forgetKeys = script<[epoch: number, ids: string], null>('cutover/replay/forget_keys');
+
 /** A picture file, and the URL at which the legacy service shows it. */
 export interface UploadedFile {
   file: string;
@@ -52,6 +56,7 @@ export interface KeyRefusal {
 
 const listPartsAtOnce = 50;
 const discardedAtOnce = 100;
+const forgottenAtOnce = 200;
 
 /** The changes of all organizations that wait for the legacy service. */
 export type ReplayQueue = ReturnType<typeof createReplayQueue>;
@@ -116,8 +121,10 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       (await setEntryAside(store, baseOf(organizationId), id, status, reason)) === 1,
     /** The changes set aside in an organization, in the order in which they were accepted. */
     listSetAside: async (organizationId: string): Promise<SetAsideChange[]> => {
-      const rows = Object.entries(await store.hgetall(replayAsideKey(baseOf(organizationId))));
-      return rows.map((row) => toSetAsideChange(organizationId, row)).sort(byId);
+      const rows = new Map<string, string>();
+      for await (const some of scanPairs(store, replayAsideKey(baseOf(organizationId))))
+        for (const [id, row] of some) rows.set(id, row);
+      return [...rows].map((row) => toSetAsideChange(organizationId, row)).sort(byId);
     },
     /** Puts a change that waits, or was set aside, at the end of the queue as a retry; false if there is none. */
     retry: async (organizationId: string, id: string): Promise<boolean> => {
@@ -149,10 +156,17 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
       for await (const ids of organizationsInBatches(store, prefix)) {
         const discardIn = async (id: string): Promise<void> => {
-          for (;;) {
+          for (let isDone = false; !isDone;) {
             const kinds = await discardEntries(store, baseOf(id), discardedAtOnce, epoch);
             for (const kind of kinds) counts[kind] += 1;
-            if (kinds.length < discardedAtOnce) return;
+            isDone = kinds.length < discardedAtOnce;
+          }
+          for await (const rows of scanPairs(store, replayAsideKey(baseOf(id)))) {
+            const changes = rows
+              .map((row) => toSetAsideChange(id, row))
+              .filter((one) => one.sealedKey !== '');
+            for (const some of inBatches(changes, { size: forgottenAtOnce }))
+              await forgetKeys(store, baseOf(id), epoch, JSON.stringify(some.map((one) => one.id)));
           }
         };
         await Promise.all(ids.map(discardIn));

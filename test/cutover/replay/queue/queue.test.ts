@@ -382,6 +382,19 @@ test('a long queue is discarded to its end, and each entry is counted', async ()
   expect(await waiting()).toEqual([]);
 });
 
+test('the API keys of all changes that are set aside are forgotten, and nothing else of them', async () => {
+  const entry = { key: 'k_1', role: 'player', user: 'ada', kind: 'put', change: '{}', retry: '1' };
+  const row = (sealed: string) => JSON.stringify({ ...entry, sealed, status: '422', reason: 'x', at: '1' });
+  const many = Array.from({ length: 1500 }, (_, n) => [`1-${n}`, row(n % 3 === 0 ? '' : 'secret')]).flat();
+  await store.hset(`${base}cutover:replay-aside`, ...many);
+  await queue.discard(0);
+  const left = Object.values(await store.hgetall(`${base}cutover:replay-aside`));
+  expect(left.map((text) => JSON.parse(text) as unknown)).toEqual(
+    Array(1500).fill({ ...entry, sealed: '', status: '422', reason: 'x', at: '1' }),
+  );
+  expect(await queue.listSetAside(organizationId)).toHaveLength(1500);
+});
+
 test('a tool that was held up until a later switch discards nothing', async () => {
   await put('ada', { username: 'Ada' });
   await store.hset(settingsKey(base), 'epoch', '2');

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- @include replay
--- Removes the oldest entries of the queue unsent; after the last one, the queue, which keys were refused, and the API
--- keys of changes that are set aside. For an organization whose changes are no longer queued.
+-- Removes the oldest entries of the queue unsent; after the last one, the queue, and which keys were refused. For an
+-- organization whose changes are no longer queued.
 --
 -- their kinds
 
@@ -14,12 +14,5 @@ for _, entry in ipairs(redis.call('XRANGE', replay_key(), '-', '+', 'COUNT', mos
   remove_entry(entry[1], fields)
   kinds[#kinds + 1] = fields.kind
 end
-if #kinds == tonumber(most) then return kinds end
-
-redis.call('DEL', replay_key(), replay_senders_key(), replay_refusals_key())
-for id, change in pairs(by_name(redis.call('HGETALL', replay_aside_key()))) do
-  local fields = cjson.decode(change)
-  fields.sealed = ''
-  redis.call('HSET', replay_aside_key(), id, cjson.encode(fields))
-end
+if #kinds < tonumber(most) then redis.call('DEL', replay_key(), replay_senders_key(), replay_refusals_key()) end
 return kinds
