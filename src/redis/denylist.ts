@@ -181,7 +181,11 @@ export async function overwriteDenylist(
     const token = randomUUID();
     const opened = await runChange(stageOpen, store, base, snapshot, token, stageLease);
     if (opened === 'busy') return undefined;
-    const staged = await fillStage(store, base, token, snapshot, usernames);
+    const staged = await fillStage(store, base, token, snapshot, usernames).catch(async (error: unknown) => {
+      // Where Redis is full, the stage itself may be what fills it.
+      await stageDrop(store, base, token).catch(() => {});
+      throw error;
+    });
     if (staged.kind === 'staged') {
       const committed = await runChange(stageCommit, store, base, snapshot, token, keyId, staged.names);
       if (committed === 'committed') return { kind: 'overwritten' as const };

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { cutoverKey } from '../../src/redis/keys.ts';
+import { cutoverKey, sweepKey } from '../../src/redis/keys.ts';
+import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
+import { sweepOrganizations } from '../../src/redis/sweep.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { createClient, type Client } from '../support/client.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
@@ -66,6 +68,27 @@ describe('a store that is full', () => {
       expect((await player.request('GET', '/api/profile/')).status).toBe(200);
       const ready = await player.request('GET', '/readyz');
       expect([ready.status, ready.body]).toEqual([200, { status: 'degraded', degraded: ['store-full'] }]);
+    } finally {
+      await bridge.store.config('SET', 'maxmemory', '0');
+    }
+  });
+
+  test('is emptied of what a refused change had written, and lets keys be revoked', async () => {
+    const admin = await organization.admin();
+    const names = Array.from({ length: 20_000 }, (_, n) => `name-${n}-${'x'.repeat(50)}`);
+    const { keyId } = await organization.newKey({ role: 'player', userId: 'u2' });
+    const used = /used_memory:(\d+)/.exec(await bridge.store.info('memory'))?.[1];
+    await bridge.store.config('SET', 'maxmemory', String(Number(used) + 2_500_000));
+    try {
+      const put = await admin.request('PUT', '/api/profile/username/denylist/', { json: names });
+      expect([put.status, put.body]).toMatchObject([503, { code: 'store-unavailable' }]);
+      expect(await bridge.store.exists(`${organization.base}stage`)).toBe(0);
+      await bridge.store.config('SET', 'maxmemory', '1mb');
+      expect(await revokeApiKey(bridge.store, organization.base, keyId)).toBe('revoked');
+      await bridge.store.unlink(sweepKey(bridge.config.keyPrefix));
+      const visited: string[] = [];
+      await sweepOrganizations(bridge.store, bridge.config.keyPrefix, [async (base) => visited.push(base)]);
+      expect(visited).toEqual([organization.base]);
     } finally {
       await bridge.store.config('SET', 'maxmemory', '0');
     }

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @wait replicas
 -- Revokes an API key, from the very next request on. The record stays, so that reports can still name it.
 --

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @wait replicas
 -- Removes the stage of an overwrite that found names in use, or whose owner died, if no other one has it by now. A key
 -- this long must not expire: Redis would free it on its main thread.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @wait replicas
 -- Ends a rebuild: names may change again, and a commit of this rebuild that is still under way is refused.
 local token = ARGV[1]

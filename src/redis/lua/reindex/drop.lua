@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- @wait replicas
 -- Removes a generation of the name index and the denylist, a part of it with each call, unless it is in force or being
 -- built by now.
