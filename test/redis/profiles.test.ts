@@ -3,7 +3,7 @@ import { pendingGraceMs } from '../../src/domain/profile.ts';
 import { trackPending } from '../../src/media/lifecycle.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
-import { profileKey } from '../../src/redis/keys.ts';
+import { namesBucketKey, profileKey } from '../../src/redis/keys.ts';
 import { putProfile, type PutOutcome } from '../../src/redis/profiles.ts';
 import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
@@ -38,4 +38,24 @@ describe('a profile is never given a picture file that may be swept', () => {
     expect(await put('new.webp')).toMatchObject({ kind: 'put' });
     expect(await store.hmget(profileKey(base, 'u-1'), 'u', 'pf')).toEqual(['Ada', 'new.webp']);
   });
+});
+
+test('a change that fails, since a key has a wrong type, takes no name from anybody', async () => {
+  const change = async (username: string, picture: { picture?: null } = {}) =>
+    await putProfile(
+      store,
+      base,
+      'u-1',
+      { username, ...picture },
+      await readWriteSnapshot(store, base, 'u-1'),
+    );
+  await change('Ada');
+  for (const key of ['renames', 'media']) {
+    await store.hset(profileKey(base, 'u-1'), 'pf', 'old.webp');
+    await store.set(`${base}${key}`, 'text');
+    await expect(change('Bob', { picture: null })).rejects.toThrow('WRONGTYPE');
+    await store.unlink(`${base}${key}`);
+  }
+  expect(await store.hget(profileKey(base, 'u-1'), 'u')).toBe('Ada');
+  expect(await store.hgetall(namesBucketKey(base, '0', '0'))).toEqual({ Ada: 'u-1' });
 });

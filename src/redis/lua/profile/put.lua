@@ -48,21 +48,20 @@ end
 
 -- Nothing below refuses.
 -- "PUT creates the user's profile if there is none, and updates it otherwise." (contract 3.1)
+-- First what fails where a key has a wrong type: a failed script keeps what it has done.
+-- A migration must not take away the name that the client has just set, or confirmed.
+if username == 'given' then redis.call('HDEL', pending_renames_key(), user) end
+local unused = picture ~= 'keep' and before[2]
+if unused and awaits_replay(unused) then unused = false end
+if unused then redis.call('ZADD', unreferenced_pictures_key(), now, unused) end
 local set = { 't', now, 'b', epoch }
 if name ~= '' then
   if from ~= '' and normalized_from ~= normalized_name then release(index, normalized_from) end
   claim(index, normalized_name, user)
   set[5], set[6] = 'u', name
 end
--- A migration must not take away the name that the client has just set, or confirmed.
-if username == 'given' then redis.call('HDEL', pending_renames_key(), user) end
-
-local unused = false
 if picture ~= 'keep' then
-  unused = before[2]
-  if unused and awaits_replay(unused) then unused = false end
   redis.call('HDEL', profile, 'pf', 'pr', 'pu', 'po')
-  if unused then redis.call('ZADD', unreferenced_pictures_key(), now, unused) end
   if picture == 'file' then
     redis.call('ZREM', unreferenced_pictures_key(), picture_value)
     if queued then redis.call('SADD', replay_files_key(), picture_value) end
