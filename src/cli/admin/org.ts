@@ -100,14 +100,17 @@ async function setOrganization(
   if (faults.length > 0) return wrongUsage(`${faults.join('; ')}: nothing was changed`);
 
   let rebuilt = '';
-  if (current !== undefined && given.comparison !== undefined) {
+  const compareNames = async (comparison: UsernameComparison): Promise<CommandResult | undefined> => {
     const base = organizationBase(keyPrefix, id);
-    const outcome = await changeComparison(store, base, given.comparison, { signal: context.signal });
-    const refused = describeRefusal(outcome, id);
-    if (refused !== undefined) return refused;
+    const outcome = await changeComparison(store, base, comparison, { signal: context.signal });
     if (outcome.kind === 'rebuilt') {
       rebuilt = `: ${counted(outcome.usernames, 'username')} and ${counted(outcome.denied, 'denied name')} indexed again`;
     }
+    return describeRefusal(outcome, id);
+  };
+  if (current !== undefined && given.comparison !== undefined) {
+    const refused = await compareNames(given.comparison);
+    if (refused !== undefined) return refused;
   }
   const saved = await saveSettings(store, keyPrefix, id, given);
   if (saved === 'loading') {
@@ -119,6 +122,11 @@ async function setOrganization(
     return problem(
       `another command has just changed the username lengths, and the minimum would be above the maximum: see ${adminCommand} org show ${shellWord(id)}, then run this again`,
     );
+  }
+  // Another command has created it meanwhile, and decided about that.
+  if (current === undefined && saved === 'changed' && given.comparison !== undefined) {
+    const refused = await compareNames(given.comparison);
+    if (refused !== undefined) return refused;
   }
   const settings = (await findSettings(store, keyPrefix, id)) ?? defaultSettings;
   const text = `Organization ${id} ${saved}${rebuilt}.\n\n${describeSettings(settings)}`;

@@ -43,6 +43,17 @@ function expectOneLine({ err }: Ran): void {
 }
 
 describe('org', () => {
+  test('set compares names as it is told, also if another command creates the organization meanwhile', async () => {
+    for (let n = 0; n < 20; n++) {
+      const [, ran] = await Promise.all([
+        admin(`org set both-${n} --username-min 2`),
+        admin(`org set both-${n} --username-comparison case-insensitive --json`),
+      ]);
+      expect(ran.code).toBe(0);
+      expect(JSON.parse(ran.out)).toMatchObject({ usernameComparison: 'case-insensitive' });
+    }
+  });
+
   test('set creates an organization, and later changes only the given settings', async () => {
     const made = await admin(['org', 'set', 'acme', '--username-min', '2', '--username-pattern', '[a-z]+']);
     expect(made).toMatchObject({ code: 0, err: '' });
