@@ -8,7 +8,7 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
   const key = apiKeyKey(base, sha256);
   if (!(await hasType(check, key, 'hash'))) return;
   check.counts.apiKeys++;
-  const { i: id, r: role, t = '', e = '', x = '' } = await store.hgetall(key);
+  const { i: id, r: role, t, e, x } = await store.hgetall(key);
   if (id === undefined) {
     await report('key-invalid', `${quote(key)} has no public id (field i): remove it`);
     return;
@@ -18,19 +18,28 @@ export async function checkKeyRecord(check: Check, sha256: string): Promise<void
     await report('key-invalid', detail);
   }
   for (const [field, time] of Object.entries({ t, e, x })) {
-    if (isStoredTime(time)) continue;
+    if (time === undefined || isStoredTime(time)) continue;
     const detail = `key ${id} has ${quote(time)} for a time: revoke it, or correct field ${field} of ${quote(key)}`;
     await report('key-invalid', detail);
   }
-  await checkListed(check, id, sha256);
+  // It may be changed meanwhile, perhaps by another repair of this very check.
+  for (let attempt = 1; attempt <= attempts; attempt++) if (await checkListed(check, id, sha256)) return;
 }
 
-async function checkListed({ store, base, report }: Check, id: string, sha256: string): Promise<void> {
+/** How often a key that is changing all the time is looked at. */
+const attempts = 10;
+
+/** False if it was changed meanwhile. */
+async function checkListed({ store, base, report }: Check, id: string, sha256: string): Promise<boolean> {
   const list = apiKeyIdsKey(base);
   const listed = await ofRightType(store.hget(list, id));
-  if (listed === undefined || listed === sha256) return;
-  // Two keys with one public id: it is unknown which of them was meant.
-  const isShared = listed !== null && (await store.hget(apiKeyKey(base, listed), 'i')) === id;
+  if (listed === undefined || listed === sha256) return true;
+  // It is unknown which of them was meant.
+  if (listed !== null && (await ofRightType(store.hget(apiKeyKey(base, listed), 'i'))) === id) {
+    const [one, other] = [sha256, listed].map((hash) => quote(apiKeyKey(base, hash)));
+    const shared = `${one} and ${other} have the same public id ${id}, so only one of them can be revoked`;
+    return await report('key-not-listed', `${shared}: remove the one that was not meant`);
+  }
   const detail = `key ${id} is missing from the list of keys, or listed for another key, so it cannot be revoked`;
   const link: Repair = {
     expect: [
@@ -39,7 +48,7 @@ async function checkListed({ store, base, report }: Check, id: string, sha256: s
     ],
     commands: [['hset', list, id, sha256]],
   };
-  await report('key-not-listed', detail, isShared ? undefined : link);
+  return await report('key-not-listed', detail, link);
 }
 
 /** Checks that every listed API key has a record with that public id. */

@@ -145,8 +145,8 @@ export async function ofRightType<Reply>(reply: Promise<Reply>): Promise<Reply |
   });
 }
 
-/** Whether this is a time in ms, or empty for none. */
-export const isStoredTime = (text: string): boolean => /^\d{0,15}$/.test(text);
+/** Whether this is a time in ms. */
+export const isStoredTime = (text: string): boolean => /^\d{1,15}$/.test(text);
 
 /** Removes a field that cannot be read from a hash; the audit trail keeps it. */
 export function removeField(key: string, field: string, value: string): Repair {

@@ -20,8 +20,8 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
 import {
   createReport,
+  hasType,
   noCounts,
-  ofRightType,
   quote,
   readNaming,
   type Check,
@@ -29,7 +29,7 @@ import {
   type Fault,
 } from './check.ts';
 import { checkBucket } from './names.ts';
-import { checkOrganization } from './organization.ts';
+import { checkGeneration, checkOrganization } from './organization.ts';
 import { checkProfile } from './profiles.ts';
 import { checkCollection } from './references.ts';
 
@@ -58,7 +58,8 @@ export type FsckOutcome =
 const maxRemembered = 100_000;
 /** How often all keys are scanned at most, if some move between servers meanwhile. */
 const attempts = 3;
-const restoreSettings = 'run profile-bridge admin org set and fsck --repair';
+const restoreSettings =
+  'run profile-bridge admin org set and fsck --repair, which names what else is to be restored';
 /** Keys examined at once: a request waits for milliseconds only. */
 const atOnce = 100;
 
@@ -120,7 +121,8 @@ async function openCheck(
   const check: Check = { ...parts, ...(await readNaming(store, base)) };
   // A switch raises it there first.
   const { epoch } = check.snapshot;
-  const announced = (await ofRightType(store.hget(cutoverKey(prefix), 'epoch'))) ?? '0';
+  const hasCutover = await hasType(check, cutoverKey(prefix), 'hash');
+  const announced = (hasCutover ? await store.hget(cutoverKey(prefix), 'epoch') : null) ?? '0';
   if (epoch > Number(announced)) {
     const detail = `field epoch of ${quote(settingsKey(base))} is ${epoch}, above the ${announced} of ${quote(cutoverKey(prefix))}, so changes are refused: set that one to ${epoch}`;
     await report('settings-invalid', detail);
@@ -163,12 +165,19 @@ async function walk(
       return id === undefined ? undefined : await begin(id);
     });
 
+  /** What the name index had when the organization was first looked at: a scan may miss what has been added since. */
+  const first = new Map<Check, Pick<Check, 'snapshot' | 'buckets'>>();
+
   const examine = async (key: string): Promise<void> => {
     const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
     // Organizations that only the legacy service knows have these keys, too.
     if (key.startsWith(cutoverKeys(base))) return;
     const check = await checkOf(base);
     if (check === undefined) return;
+    if (!first.has(check)) first.set(check, { ...check });
+    const [, inIndex, ofDenylist] = /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length)) ?? [];
+    const generation = inIndex ?? ofDenylist;
+    if (generation !== undefined) await checkGeneration(check, generation);
     for (const [start, checkKey] of [
       [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
       [profileKey(base, ''), checkProfile],
@@ -194,6 +203,12 @@ async function walk(
       if (signal?.aborted === true) return { kind: 'interrupted' };
       await Promise.all(chunk.map(examine));
     }
+  }
+  for (const [check, { snapshot, buckets }] of first) {
+    Object.assign(check, await readNaming(store, check.base));
+    if (check.snapshot.index !== snapshot.index) continue;
+    for (let added = Number(buckets ?? 1); added < Number(check.buckets ?? 1); added++)
+      await checkBucket(check, String(added));
   }
   return { kind: 'checked', counts, loading };
 }

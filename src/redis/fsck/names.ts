@@ -117,15 +117,20 @@ export async function checkBucket(check: Check, number: string): Promise<void> {
 
 async function checkEntry(check: Check, number: string, normalized: string, found: string): Promise<void> {
   const { store, base, snapshot } = check;
-  const key = namesBucketKey(base, snapshot.index, number);
-  let user: string | null = found;
+  const { index } = snapshot;
+  const userIn = async (bucket: string): Promise<string | null> =>
+    (await ofRightType(store.hget(namesBucketKey(base, index, bucket), normalized))) ?? null;
+  let [bucket, user]: [string, string | null] = [number, found];
   for (let attempt = 1; attempt <= attempts && user !== null; attempt++) {
-    if (await checkHolder(check, number, normalized, user)) return;
+    if (await checkHolder(check, bucket, normalized, user)) return;
     // Changed meanwhile, perhaps since this very check has added names and the index has grown: it is looked at again.
     Object.assign(check, await readNaming(store, base));
     // Where the whole generation has been replaced, the profiles are compared with the next one.
-    if (check.snapshot.index !== snapshot.index) return;
-    user = (await ofRightType(store.hget(key, normalized))) ?? null;
+    if (check.snapshot.index !== index) return;
+    user = await userIn(bucket);
+    if (user !== null) continue;
+    bucket = String(numberOfBucket(check, normalized));
+    user = await userIn(bucket);
   }
 }
 

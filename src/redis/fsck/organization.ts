@@ -11,6 +11,7 @@ import {
   denylistWritesKey,
   loadingKey,
   localWritesKey,
+  namesBucketKey,
   objectsKey,
   pendingRenamesKey,
   rebuildKey,
@@ -63,7 +64,7 @@ async function checkSettings({ store, base, snapshot, report }: Check): Promise<
   const { comparison = '', ...rest } = await store.hgetall(key);
   const wrong = Object.entries(rest).filter(
     ([field, value]) =>
-      (/^(index|building|epoch|audited)$/.test(field) && !/^\d{1,9}$/.test(value)) ||
+      (/^(index|building|epoch|audited)$/.test(field) && !/^(0|[1-9]\d{0,8})$/.test(value)) ||
       (/^n\d+$/.test(field) && !/^[1-9]\d{0,8}$/.test(value)),
   );
   if (comparison !== 'exact' && comparison !== 'case-insensitive') wrong.push(['comparison', comparison]);
@@ -93,6 +94,29 @@ async function checkGenerations({ store, base, report }: Check): Promise<void> {
     const detail = `generation ${generation} of the name index is neither in force nor being built`;
     await report('generation-left-over', detail, () => dropGeneration(store, base, generation));
   }
+}
+
+/**
+ * Checks that the settings know a generation of which there are names or a denylist. It may be the one that was in force
+ * before settings were lost, so it is left to the operator.
+ */
+export async function checkGeneration(
+  { store, base, snapshot, report }: Check,
+  generation: string,
+): Promise<void> {
+  if (generation === snapshot.index) return;
+  if ((await listGenerations(store, base)).includes(generation)) return;
+  const { index } = await readWriteSnapshot(store, base);
+  const keys = `${quote(`${base}n${generation}:*`)} and ${quote(`${base}d${generation}`)}`;
+  // A rebuild may just have removed them.
+  const areThere = await store.exists(
+    denylistKey(base, generation),
+    ...Array.from({ length: 16 }, (_, bucket) => namesBucketKey(base, generation, String(bucket))),
+  );
+  if (generation === index || areThere === 0) return;
+  const fields = `index and building of ${quote(settingsKey(base))} to ${generation}, n${generation} to one more than the highest number of its keys, and comparison to how it compares names`;
+  const detail = `${keys} are of a generation of names and denied names that the settings do not have: if it was in force before settings were lost, set ${fields}, then run profile-bridge admin fsck --repair; if not, remove them`;
+  await report('settings-invalid', detail);
 }
 
 /** A denied name is stored under its normalized name, with the name as given, or '' if that is the same. */

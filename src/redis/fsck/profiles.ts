@@ -14,7 +14,7 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
   const [username = null, t = null, file = null, picture = null, avatar = null, ...marks] = found;
   const user = `user ${quote(userId)}`;
   // Empty where a migration's source does not say when.
-  if (t === null || !isStoredTime(t)) {
+  if (t === null || (t !== '' && !isStoredTime(t))) {
     await report('profile-undated', `the profile of ${user} has no time of its last change`, {
       expect: [
         [1, 'exists', key],

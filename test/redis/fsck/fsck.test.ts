@@ -12,7 +12,7 @@ import { listOrganizations, saveSettings } from '../../../src/redis/organization
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { dropGeneration } from '../../../src/redis/reindex/generations.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
-import { readWriteSnapshot } from '../../../src/redis/changes.ts';
+import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openTestStore } from '../../support/store.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix } from '../../support/redis.ts';
@@ -321,6 +321,37 @@ describe('the index of names', () => {
     expect((await check()).faults).toEqual([]);
   });
 
+  test('is kept, and so is the denylist, where settings were lost that had put another generation in force', async () => {
+    await changeComparison(store, base, 'case-insensitive');
+    await overwriteDenylist(await context(), ['root']);
+    const settings = await store.hgetall(`${base}settings`);
+    await store.unlink(`${base}settings`);
+    await saveSettings(store, prefix, organizationId, defaultSettings);
+    const { faults } = await check(true);
+    const unknown = faults.filter(({ isRepaired }) => !isRepaired);
+    expect(unknown).toMatchObject([{ kind: 'settings-invalid' }]);
+    expect(unknown[0]?.detail).toContain(`"${base}n1:*" and "${base}d1" are of a generation`);
+    expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'inconsistent' });
+    expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
+    await store.hset(`${base}settings`, settings);
+    // The other one was made by the repair without them.
+    await store.unlink(names());
+    expect((await check()).faults).toEqual([]);
+    expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
+  });
+
+  test('loses every stale entry, also where the repair of names makes it grow', async () => {
+    await store.unlink(names());
+    const users = Array.from({ length: 300 }, (_, n) => [`u${n}`, `N${n}`] as const);
+    for (const [user, name] of users) await store.hset(`${base}p:${user}`, { u: name, t: '1' });
+    await store.hset(
+      names(),
+      Object.fromEntries(users.slice(0, 5).map(([user]) => [`ghost of ${user}`, 'nobody'])),
+    );
+    expect((await check(true)).remaining).toBe(0);
+    expect((await check()).faults).toEqual([]);
+  });
+
   test('is examined within a moment, however much killed rebuilds left behind', async () => {
     await store.hset(`${base}settings`, 'n0', '1');
     for (let generation = 1; generation <= 5; generation++) {
@@ -416,6 +447,22 @@ describe('API keys', () => {
     expect(await revokeApiKey(store, base, keyId)).toBe('revoked');
   });
 
+  test('that have one public id are left to the operator, each named', async () => {
+    for (const key of ['1', '2']) await store.hset(`${base}key:${hashApiKey(key)}`, 'i', 'k_2', 'r', 'admin');
+    const { faults, remaining } = await check(true);
+    expect(remaining).toBe(1);
+    expect(faults.find(({ isRepaired }) => !isRepaired)?.detail).toMatch(
+      /^".*:key:.*" and ".*:key:.*" have the same public id k_2.*: remove the one that was not meant$/,
+    );
+  });
+
+  test('with a time that cannot be read have expired', async () => {
+    const { apiKey } = await createApiKey(store, base, { role: 'admin' });
+    await store.hset(`${base}key:${hashApiKey(apiKey)}`, 'e', '');
+    expect((await check(true)).kinds).toEqual(['key-invalid']);
+    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+  });
+
   test('that lack a part are left to the operator', async () => {
     await store.hset(`${base}key:${hashApiKey('1')}`, 'r', 'admin');
     await store.hset(`${base}key:${hashApiKey('2')}`, 'i', 'k_2', 'r', 'king', 't', '1e999', 'e', 'soon');
@@ -463,6 +510,7 @@ describe('organizations', () => {
   test.each([
     ['comparison', 'fuzzy'],
     ['index', 'x'],
+    ['index', '007'],
     ['index', '99999999999999999999'],
     ['building', '1.5'],
     ['n0', ''],

@@ -63,7 +63,7 @@ local function replay_refusals_key() return KEYS[1] .. 'cutover:replay-refusals'
 
 -- A number that a script can have written; nil for any other text.
 local function whole_number(text)
-  return #text < 10 and string.find(text, '^%d+$') and tonumber(text) or nil
+  return #text < 10 and (text == '0' or string.find(text, '^[1-9]%d*$')) and tonumber(text) or nil
 end
 
 -- The epoch that the last switch has raised here (lib/change.lua).
@@ -76,7 +76,7 @@ local function taken_over() return redis.error_reply('TAKENOVER another apply ha
 -- callers must not be able to tell apart.
 local function find_caller(sha256)
   local key = redis.call('HMGET', api_key_key(sha256), 'i', 'r', 'u', 'c', 'x', 'e')
-  if not key[1] or key[5] or (key[6] and tonumber(key[6]) <= tonumber(now_ms())) then return nil end
+  if not key[1] or key[5] or (key[6] and (tonumber(key[6]) or 0) <= tonumber(now_ms())) then return nil end
   local role = key[2] == 'admin' and 'admin' or 'player'
   return { keyId = key[1], role = role, userId = key[3] or nil, client = key[4] or nil }
 end

@@ -5,7 +5,8 @@
 --
 -- {'unchanged'}                              names are already compared in this way
 -- {'busy'}                                   another rebuild is under way
--- {'inconsistent'}                           the settings do not say which index is in force and how many buckets it has
+-- {'inconsistent'}                           the settings do not say which index is in force and how many buckets it
+--                                            has, or there is a later generation that they do not know
 -- {'opened', generation, next, buckets}      the generation in force and how many buckets it has
 local token, lease_ms, comparison = unpack(ARGV)
 local have = redis.call('HMGET', settings_key(), 'comparison', 'index', 'building')
@@ -15,8 +16,9 @@ local index, building = have[2] or '0', whole_number(have[3] or '0')
 local buckets = whole_number(redis.call('HGET', settings_key(), 'n' .. index) or (have[3] and '' or '1'))
 if not (whole_number(index) and building and buckets and buckets > 0) then return { 'inconsistent' } end
 if redis.call('EXISTS', names_key(index, buckets)) == 1 then return { 'inconsistent' } end
-if not redis.call('SET', rebuild_key(), token .. ' 0', 'NX', 'PX', lease_ms) then return { 'busy' } end
 local following = string.format('%.0f', math.max(tonumber(index), building) + 1)
+if redis.call('EXISTS', names_key(following, 0), denylist_key(following)) > 0 then return { 'inconsistent' } end
+if not redis.call('SET', rebuild_key(), token .. ' 0', 'NX', 'PX', lease_ms) then return { 'busy' } end
 -- Each generation has its number of buckets in the settings until it is removed: leftovers are found by that.
 redis.call('HSET', settings_key(), 'building', following, 'n' .. following, buckets, 'n' .. index, buckets)
 return { 'opened', index, following, buckets }
