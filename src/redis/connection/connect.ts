@@ -157,15 +157,22 @@ function lastNodeErrorOf(error: unknown): NodeJS.ErrnoException {
   return (error as { lastNodeError?: NodeJS.ErrnoException }).lastNodeError ?? (error as Error);
 }
 
-function unreachable({ display }: RedisAddress, cause: unknown): Error {
+function unreachable(address: RedisAddress, cause: unknown): Error {
+  const { reason, remedy = 'start it, or correct REDIS_URL' } = diagnose(address, cause);
+  return new Error(`Redis at ${address.display} cannot be used (${reason}): ${remedy}`);
+}
+
+/** Why Redis cannot be used, in one line, and the remedy if one is known. */
+function diagnose(
+  { display }: RedisAddress,
+  cause: unknown,
+): { reason: string; remedy?: string | undefined } {
   const { message, code } = lastNodeErrorOf(cause);
   // An AggregateError, of several addresses tried, has a code only.
   const reason = message === '' ? (code ?? 'no answer') : message.replaceAll('\n', ' ');
   const [scheme] = display.split(':', 1);
   const remedy = remedies.find(([pattern]) => pattern.test(`${scheme} ${code ?? ''} ${reason}`))?.[1];
-  return new Error(
-    `Redis at ${display} cannot be used (${reason.replace(notRedis, '')}): ${remedy ?? 'start it, or correct REDIS_URL'}`,
-  );
+  return { reason: reason.replace(notRedis, ''), remedy };
 }
 
 /** What the client adds to what it cannot parse, as from an HTTP server. */
@@ -200,11 +207,17 @@ const remedies: [RegExp, remedy: string][] = [
   ],
 ];
 
-function reportOutages(client: RedisClient, { display }: RedisAddress, log: Log): void {
+function reportOutages(client: RedisClient, address: RedisAddress, log: Log): void {
+  const { display } = address;
   let away = false;
   let reason: string | undefined;
   client.on('error', (error: Error) => {
-    reason = error.message;
+    const found = diagnose(address, error);
+    // Such as a password that is refused from now on; not that nothing answers.
+    const isAnswered = !/^E[A-Z]+$/.test(lastNodeErrorOf(error).code ?? '');
+    if (away && isAnswered && found.reason !== reason)
+      log.warn('store cannot be used', { store: display, ...found });
+    ({ reason } = found);
   });
   client.on('reconnecting', () => {
     if (!away) log.warn('store lost, reconnecting', { store: display, reason });

@@ -12,6 +12,7 @@ import { describeWithOpenssl, makeCertificate } from '../../support/servers/cert
 import { startCluster } from '../../support/servers/redis-cluster.ts';
 import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
+import { until } from '../../support/until.ts';
 import { useCleanup } from '../../support/use-store.ts';
 
 const opened = useCleanup();
@@ -179,6 +180,24 @@ describe('a store that is away', () => {
     await ready;
     expect(await client.set('k', 'v')).toBe('OK');
     expect(messages).toEqual(['store lost, reconnecting', 'store is back']);
+  });
+
+  test('that refuses the password from now on is reported with the remedy', async () => {
+    const server = await startRedis(['--requirepass', 'old']);
+    const notes: [string, object | undefined][] = [];
+    const note = (message: string, more?: object) => notes.push([message, more]);
+    const url = server.url.replace('//', '//:old@');
+    const client = await open(url, { log: { warn: note, info: note } as never });
+    const closed = event(client, 'close');
+    await client.config('SET', 'requirepass', 'new');
+    client.disconnect(true);
+    await closed;
+    const [, found] = await until(() => notes.find(([message]) => message === 'store cannot be used'));
+    expect(found).toMatchObject({
+      reason: expect.stringContaining('WRONGPASS'),
+      remedy: 'correct the user or password in REDIS_URL',
+    });
+    await server.stop();
   });
 
   test('never gets a write that has failed', async () => {
