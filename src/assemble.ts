@@ -51,7 +51,9 @@ export async function assembleWorker(config: Config, log: Log): Promise<Bridge> 
 }
 
 async function serveFromWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {
-  const env = { REDIS_URL: redisUrl, REDIS_URL_FILE: '' };
+  // One that comes from a file stays out of the environment, and is read again by a worker that replaces another.
+  const isEmbedded = config.redisUrl === undefined;
+  const env = isEmbedded ? { REDIS_URL: redisUrl, REDIS_URL_FILE: '' } : {};
   const workers = await startWorkers(config.workers, env, config.drainDelay, log);
   releasers.onClose('workers', workers.close);
   return serverUrl(config.host, workers.port);
