@@ -15,6 +15,11 @@ export function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined
   return env[name]?.trim() || undefined;
 }
 
+/** A text in which addresses have lost their user and password, however badly they are written. */
+export function withoutCredentials(text: string): string {
+  return text.replaceAll(/(\w+:\/\/)?[^\s"]*@/g, '$1…@');
+}
+
 export const anyText: Format<string> = { parse: (text) => text, expected: 'a text' };
 
 export function oneOf(texts: readonly string[]): Format<string> {
@@ -66,8 +71,15 @@ const takenHeaders = new Set([
   'x-api-key',
   'content-type',
   'content-length',
+  'content-encoding',
+  'transfer-encoding',
   'host',
   'connection',
+  'upgrade',
+  'expect',
+  'origin',
+  'cookie',
+  'set-cookie',
   'x-request-id',
 ]);
 

@@ -58,8 +58,7 @@ function readVariables(env: NodeJS.ProcessEnv, mistakes: string[]) {
     if (text === undefined) return fallback;
     const value = parse(text);
     if (value !== undefined) return value;
-    const shown = text.replace(/\/\/.*@/, '//…@');
-    mistakes.push(`${name} must be ${expected}, not "${shown}"`);
+    mistakes.push(`${name} must be ${expected}, not "${formats.withoutCredentials(text)}"`);
     return fallback;
   };
   /** A secret has no format here, since the message of a mistake would show it: findMistakes checks it. */
@@ -155,6 +154,13 @@ function findMistakes(config: Config, env: NodeJS.ProcessEnv): string[] {
   if (config.replaySecretPrevious !== undefined && replaySecret === undefined) {
     mistakes.push('REPLAY_SECRET_PREVIOUS needs REPLAY_SECRET, the one to use from now on');
   }
+  // A file that cannot be read has been reported already.
+  if (redisUrl === undefined && formats.textOf(env, 'REDIS_URL_FILE') === undefined) {
+    const files = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE', 'REDIS_PASSWORD_FILE'];
+    const given = files.filter((name) => formats.textOf(env, name) !== undefined);
+    if (config.writeReplicas > 0) given.push('WRITE_REPLICAS');
+    mistakes.push(...given.map((name) => `${name} needs REDIS_URL: the embedded Redis has no use for it`));
+  }
   if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
   mistakes.push(...findTlsMistakes(env, redisUrl, config.redisSecrets.tls));
   for (const check of [
@@ -177,7 +183,8 @@ function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLaye
     formats.textOf(env, name),
   ]);
   const { layer, mistakes: unreadable } = readSettings(Object.fromEntries(given) as WrittenSettings);
-  mistakes.push(...unreadable.map(({ setting, reason }) => `${policyVariables[setting]}: ${reason}`));
+  for (const { setting, reason } of unreadable)
+    mistakes.push(`${policyVariables[setting]}: ${formats.withoutCredentials(reason)}`);
   const dates = ['sunsetAt', 'deprecatedAt'] as const;
   const date = dates.find((setting) => layer[setting] !== undefined);
   const areReadable = !unreadable.some(({ setting }) => dates.includes(setting as (typeof dates)[number]));

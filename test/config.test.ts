@@ -148,6 +148,29 @@ test.each([
   expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name} must be .*, not ${shown}$`));
 });
 
+test.each([
+  ['LEGACY_BASE_URL', 'https:/user:swordfish@legacy'],
+  ['SUCCESSOR_URL', 'https://user:swordfish@kv.example/'],
+  ['SUNSET_URL', 'https:user:swordfish@kv.example'],
+])('a password in %s is not shown, however the address is written: %s', (name, value) => {
+  expect(() => readConfig({ [name]: value })).toThrow(/^[A-Z_]+:? (?!.*swordfish).*…@/);
+});
+
+test.each(['REDIS_CA_FILE', 'REDIS_PASSWORD_FILE', 'WRITE_REPLICAS'])(
+  '%s is refused without REDIS_URL, for it is not about the embedded Redis',
+  (name) => {
+    const value = name === 'WRITE_REPLICAS' ? '1' : '/etc/hostname';
+    expect(() => readConfig({ [name]: value })).toThrow(`${name} needs REDIS_URL`);
+  },
+);
+
+test.each(['set-cookie', 'Transfer-Encoding', 'host'])(
+  'a header that means something else cannot name the organization: %s',
+  (name) => {
+    expect(() => readConfig({ ORGANIZATION_HEADER: name })).toThrow(/^ORGANIZATION_HEADER must be/);
+  },
+);
+
 test('a mistake in the deprecation policy is reported under its variable', () => {
   const env = { DEPRECATED_AT: 'spring', SUCCESSOR_URL: 'ftp://kv.example', AFTER_SUNSET: 'maybe' };
   expect(() => readConfig(env)).toThrow(

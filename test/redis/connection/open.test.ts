@@ -38,13 +38,14 @@ describeWithOpenssl('a store behind TLS with a client certificate and an ACL use
     const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert];
     redis = await startRedis(['--tls-port', String(port), ...files, '--aclfile', file('users.acl', users)]);
 
+    const redisUrl = `rediss://bridge@127.0.0.1:${port}`;
     const { redisSecrets } = readConfig({
+      REDIS_URL: redisUrl,
       REDIS_CA_FILE: cert,
       REDIS_CERT_FILE: cert,
       REDIS_KEY_FILE: key,
       REDIS_PASSWORD_FILE: password,
     });
-    const redisUrl = `rediss://bridge@127.0.0.1:${port}`;
     const config = { redisUrl, redisSecrets, dataDir: folder, allowEviction: false, writeReplicas: 0 };
     const { store } = await openStore({ ...config, keyPrefix: 'pb:' }, releasers, createLog('error'));
     expect(await store.acl('WHOAMI')).toBe('bridge');
