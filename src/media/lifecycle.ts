@@ -1,4 +1,5 @@
 import { orphanGraceMs } from '../domain/profile.ts';
+import { forEachConcurrently } from '../lib/collections/for-each-concurrently.ts';
 import type { Log } from '../log.ts';
 import { storeTime, type RedisClient } from '../redis/connection/client.ts';
 import { unreferencedPicturesKey } from '../redis/keys.ts';
@@ -63,6 +64,10 @@ async function untrack(store: RedisClient, base: string, file: string): Promise<
   await store.zrem(unreferencedPicturesKey(base), file);
 }
 
+const listedAtOnce = 1000;
+/** Most of the time is spent waiting for the store of pictures. */
+const removedAtOnce = 16;
+
 /**
  * Removes an organization's files that have been pending or orphaned for longer than their grace period. Rejects at the
  * end if some could not be removed. Ends early on `signal`.
@@ -77,14 +82,19 @@ export async function removeOrphans(
   if ((await store.exists(key)) === 0) return;
   const before = (await storeTime(store)) - orphanGraceMs;
   const failures: unknown[] = [];
-  for (const file of await store.zrangebyscore(key, '-inf', before)) {
-    if (signal?.aborted === true) return;
-    try {
-      await remove(file);
-      await untrack(store, base, file);
-    } catch (error) {
-      failures.push(error);
-    }
+  for (let isMore = true; isMore && signal?.aborted !== true;) {
+    // Those that could not be removed come first.
+    const files = await store.zrangebyscore(key, '-inf', before, 'LIMIT', failures.length, listedAtOnce);
+    isMore = files.length === listedAtOnce;
+    await forEachConcurrently(files, removedAtOnce, async (file) => {
+      if (signal?.aborted === true) return;
+      try {
+        await remove(file);
+        await untrack(store, base, file);
+      } catch (error) {
+        failures.push(error);
+      }
+    });
   }
   if (failures.length > 0) throw failures[0];
 }

@@ -50,6 +50,16 @@ test('a file that cannot be removed is reported and tried again, and does not pr
   expect(await remove()).toEqual({ removed: ['a2.png'] });
 });
 
+test('thousands of files are removed, and those that cannot be stay listed', async () => {
+  const files = Array.from({ length: 2500 }, (_, n) => `f${String(n).padStart(4, '0')}.png`);
+  await list(Object.fromEntries(files.map((name, n) => [name, n + 1])));
+  const stubborn = files.filter((_, n) => n % 500 === 3);
+  const { error, removed } = await remove(stubborn);
+  expect(error).toMatch(/^Error: f\d+.png stays$/);
+  expect(removed).toHaveLength(2495);
+  expect(await listed()).toEqual(stubborn);
+});
+
 test('nothing more is removed once the signal is aborted', async () => {
   await list({ 'old.png': 1 });
   expect(await remove([], AbortSignal.abort())).toEqual({ removed: [] });
