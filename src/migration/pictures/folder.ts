@@ -67,7 +67,9 @@ export async function readPicture(url: string, folder: string, shared: SharedPla
   if (atPath === undefined ? shared.names.has(places.name) : shared.paths.has(places.path)) {
     throw new PictureFault('is in the folder under a name that other URLs of the source lead to as well');
   }
-  return await readFile(file);
+  return await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    throw new PictureFault(`cannot be read from the folder (${error.code ?? error.message})`);
+  });
 }
 
 /** The path of a file in the folder; undefined if there is none. */
@@ -75,8 +77,8 @@ async function fileAt(root: string, place: string): Promise<string | undefined> 
   if (place === '') return undefined;
   const file = await realpath(join(root, place)).catch(() => undefined);
   if (file?.startsWith(join(root, sep)) !== true) return undefined;
-  const found = await stat(file);
-  if (!found.isFile()) return undefined;
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isFile() !== true) return undefined;
   if (found.size > maxPictureBytes) throw tooLarge();
   return file;
 }
