@@ -1,9 +1,10 @@
 import { durationText } from '../../lib/days.ts';
+import { formatInstant } from '../../lib/iso8601.ts';
 import { counted } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { csvLine } from './csv.ts';
 import { nameIn, type ReportRow } from './group-usage.ts';
-import { minutesOf, type UnmeasuredGap, type UsageReport } from './report.ts';
+import { minutesOf, shownEnd, type UnmeasuredGap, type UsageReport } from './report.ts';
 import { groups } from './usage-query.ts';
 
 interface Column {
@@ -142,7 +143,9 @@ const shownGaps = 10;
 export function gapLines(gaps: readonly UnmeasuredGap[]): string[] {
   return [
     `not measured: ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')} (UTC)`,
-    ...gaps.slice(0, shownGaps).map(({ from, to }) => `  ${minute(from)} to ${minute(to)}`),
+    ...gaps
+      .slice(0, shownGaps)
+      .map((gap) => `  ${minute(gap.from)} to ${minute(formatInstant(shownEnd(gap)))}`),
     ...(gaps.length > shownGaps ? [`  and ${gaps.length - shownGaps} more`] : []),
   ];
 }

@@ -50,6 +50,11 @@ export function minutesOf(gaps: readonly UnmeasuredGap[]): number {
   return gaps.reduce((sum, gap) => sum + gap.minutes, 0);
 }
 
+/** When a gap ends, as it is shown, in ms: a gap that has just begun does not look empty. */
+export function shownEnd({ to }: UnmeasuredGap): number {
+  return Math.ceil(Date.parse(to) / minuteMs) * minuteMs;
+}
+
 /** A gap in the form of a report. */
 export function toGap({ start, end }: Interval) {
   return { from: formatInstant(start), to: formatInstant(end), minutes: Math.ceil((end - start) / minuteMs) };

@@ -485,4 +485,12 @@ describe('the retire check', () => {
     expect(before.reasons).toEqual(['nothing was measured in the last 30 days']);
     await ledger.close();
   });
+
+  test('shows the end of a gap that has just begun as the end of its minute', async () => {
+    const { prefix, now, ledger } = await history('2027-01-20T00:00:00Z', [], '2027-03-02T11:59:50Z');
+    const check = await retireCheck(redis, prefix, { days: 30, now: now + 20_000 });
+    expect(check.gaps).toMatchObject([{ to: '2027-03-02T12:00:10Z', minutes: 2 }]);
+    expect(retireCheckLines(check)).toContain('  2027-03-02 11:59 to 2027-03-02 12:01');
+    await ledger.close();
+  });
 });

@@ -1,5 +1,5 @@
 import type { ReportRow } from '../../../deprecation/reports/group-usage.ts';
-import { minutesOf, type UsageReport } from '../../../deprecation/reports/report.ts';
+import { minutesOf, shownEnd, type UsageReport } from '../../../deprecation/reports/report.ts';
 import { dayMs, durationText, minuteMs } from '../../../lib/days.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { counted, formatNumber } from '../../../lib/numbers.ts';
@@ -47,7 +47,7 @@ export function coverageSection({ days: { gaps }, uncheckedInPeriod }: Dashboard
   const lines = gaps.toReversed().map(
     (gap) =>
       html`<li>
-        <span>${span(Date.parse(gap.from), Date.parse(gap.to))}</span>
+        <span>${span(Date.parse(gap.from), shownEnd(gap))}</span>
         <span class="length">${durationText(gap.minutes)}</span>
       </li>`,
   );
