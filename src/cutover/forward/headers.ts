@@ -1,3 +1,5 @@
+import { pairsOf } from '../../lib/collections/pairs.ts';
+
 /** Headers that concern one connection only (RFC 9110 §7.6.1), and those between two adjacent hops. */
 const hopByHop = new Set([
   'connection',
@@ -16,6 +18,9 @@ const hopByHop = new Set([
 
 /** Headers that the bridge sets on every response itself, and those that would lead clients around it. */
 const ownInResponses = new Set(['alt-svc', 'cache-control', 'deprecation', 'sunset', 'x-request-id']);
+
+/** The relations of the links that the bridge sets by its own policy. */
+const ownRelations = new Set(['deprecation', 'sunset', 'successor-version']);
 
 export interface RequestContext {
   requestId: string;
@@ -46,9 +51,23 @@ export function requestHeaders(raw: RawHeaders, context: RequestContext): string
  */
 export function responseHeaders(raw: RawHeaders): string[] {
   const dropped = new Set([...hopByHop, ...namedByConnection(raw), ...ownInResponses]);
-  return without(raw, dropped).filter(
-    (_part, position, parts) => !/^access-control-/i.test(parts[position - (position % 2)] ?? ''),
-  );
+  return pairsOf(without(raw, dropped)).flatMap(([name, value]) => {
+    if (/^access-control-/i.test(name)) return [];
+    if (name.toLowerCase() !== 'link') return [name, value];
+    const links = value.match(/(?:<[^<>]*>|"(?:\\.|[^"\\])*"|[^,])+/g) ?? [];
+    const others = links.flatMap(withoutOwnRelations);
+    return others.length === 0 ? [] : [name, others.join(', ')];
+  });
+}
+
+/** A link (RFC 8288 §3) without the relations that are the bridge's to give; none if it has no others. */
+function withoutOwnRelations(link: string): string[] {
+  const [, before = '', relations = '', after = ''] =
+    /^(.*?;\s*rel\s*=\s*)("[^"]*"|[^\s;"]+)(.*)$/i.exec(link.trim()) ?? [];
+  const all = relations.replaceAll('"', '').split(/\s+/);
+  const kept = all.filter((relation) => !ownRelations.has(relation.toLowerCase()));
+  if (kept.length === all.length) return [link.trim()];
+  return kept.length === 0 ? [] : [`${before}"${kept.join(' ')}"${after}`];
 }
 
 /** The names that a `Connection` header declares to concern the connection only. */

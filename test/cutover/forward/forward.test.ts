@@ -306,6 +306,28 @@ test.each([[[]], [['https://app.example']]])(
   },
 );
 
+test('of the links of the legacy service, those of deprecation do not arrive, and others do', async () => {
+  const here = await startLegacyBridge();
+  const player = await here.player('u1');
+  const linksWith = async (link: string): Promise<string | null> => {
+    here.legacy.behaviour.override = { headers: { link }, chunks: [Buffer.from('{}')] };
+    return (await here.send(player, 'GET', '/api/profile/')).headers.get('link');
+  };
+  try {
+    const own = await linksWith('<https://old.example/v1>; rel="deprecation"');
+    expect(own).toMatch(/^<[^<]*rel="deprecation"[^<]*<[^<]*rel="sunset"[^<]*<[^<]*rel="successor-version"$/);
+    for (const [link, left] of [
+      ['<https://old.example/v2>;REL=Successor-Version , </a,b>; rel="next"', '</a,b>; rel="next"'],
+      ['</v1>; title="a, \\"b\\""; rel="sunset deprecation", </prev>; rel=prev', '</prev>; rel=prev'],
+      ['</help>; title="x"; rel="help sunset"', '</help>; title="x"; rel="help"'],
+    ] as const) {
+      expect(await linksWith(link)).toBe(`${own}, ${left}`);
+    }
+  } finally {
+    await here.close();
+  }
+});
+
 test('a large body that is refused before it is read gets its response, when Redis is the authority', async () => {
   const native = await startLegacyBridge({}, {}, 'native');
   try {
