@@ -108,8 +108,9 @@ async function checkRetirement(
   { org, days }: { org?: string; days: number },
 ): Promise<CommandResult> {
   const { store, keyPrefix } = await openFor(context, org);
-  const question = { organizationId: org, days, now: await storeTime(store) };
-  const check = await unlessAborted(retireCheck(store, keyPrefix, question), context.signal);
+  const { signal } = context;
+  const question = { organizationId: org, days, now: await storeTime(store), signal };
+  const check = await unlessAborted(retireCheck(store, keyPrefix, question), signal);
   if (check === undefined) return interrupted();
   const text = retireCheckLines(check).join('\n');
   if (check.retirable) return done(check, text);

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { dayMs, dayName, dayOf, minuteMs } from '../../lib/days.ts';
 import { coverageKey, expiryOf } from './keys.ts';
@@ -81,11 +82,39 @@ export async function readCoverage(
   );
 }
 
+/** How often to look whether an instance has written again, in ms. */
+const lookMs = 200;
+
+/**
+ * Waits until the instances that seem to be running have written everything up to `time` (ms) or are dead; rejects if
+ * aborted. An instance may die right after a write: what it counted since is missing, and nobody knows yet.
+ */
+export async function untilWritten(
+  store: RedisClient,
+  prefix: string,
+  time: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const begun = performance.now();
+  for (;;) {
+    const alive = await readCoverage(store, prefix, { start: time - silenceMs, end: time });
+    const oldest = time - silenceMs + performance.now() - begun;
+    if (!alive.some(({ state, end }) => state === 'open' && end < time && end >= oldest)) return;
+    await setTimeout(lookMs, undefined, { signal });
+  }
+}
+
 /**
  * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which
- * no instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap.
+ * no instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap. An
+ * instance that was running counts as such up to now if it has written in the last `silence` ms.
  */
-export function findGaps(alive: readonly Alive[], range: Interval, now: number): Interval[] {
+export function findGaps(
+  alive: readonly Alive[],
+  range: Interval,
+  now: number,
+  silence = silenceMs,
+): Interval[] {
   const end = Math.min(range.end, now);
   const first = Math.floor(range.start / minuteMs);
   const measured = new Uint8Array(Math.max(0, Math.ceil(end / minuteMs) - first));
@@ -94,7 +123,7 @@ export function findGaps(alive: readonly Alive[], range: Interval, now: number):
     const stop = Math.max(Math.ceil(to / minuteMs) - first, start + 1);
     measured.fill(value, Math.max(0, start), Math.max(0, stop));
   };
-  const isRunning = ({ state, end: last }: Alive) => state === 'open' && last >= now - silenceMs;
+  const isRunning = ({ state, end: last }: Alive) => state === 'open' && last >= now - silence;
   for (const counter of alive) {
     mark(counter.start, isRunning(counter) ? Math.max(counter.end, now) : counter.end, 1);
   }

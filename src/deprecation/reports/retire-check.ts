@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { counted, totalOf } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
-import { findGaps, readCoverage } from '../ledger/coverage.ts';
+import { findGaps, readCoverage, untilWritten } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
 import { callsServed, lastUse, readLedger } from '../ledger/ledger-reader.ts';
@@ -12,17 +12,26 @@ import { gapLines } from './report-text.ts';
 
 export type RetireCheck = Awaited<ReturnType<typeof retireCheck>>;
 
+interface RetireQuestion {
+  organizationId?: string | undefined;
+  days: number;
+  now: number;
+  signal?: AbortSignal;
+}
+
 /**
  * Whether the API can be retired (for one organization, or for all) as of `now` (ms): no attributed call in the
  * last `days` days, none with a key that was not checked, as with a 410, none that the legacy service served with
- * an API key that is unknown here, and no gap in what was measured.
+ * an API key that is unknown here, and no gap in what was measured. It waits, for 10 s at most, until running instances
+ * have written what they have counted up to now.
  */
 export async function retireCheck(
   store: RedisClient,
   prefix: string,
-  { organizationId, days, now }: { organizationId?: string | undefined; days: number; now: number },
+  { organizationId, days, now, signal }: RetireQuestion,
 ) {
   const range = { start: now - days * dayMs, end: now };
+  await untilWritten(store, prefix, now, signal);
   const daysTouched = { firstDay: dayOf(range.start), lastDay: dayOf(now) };
   const keys = await readLedger(store, prefix, daysTouched, organizationId);
   const callers = keys
@@ -46,7 +55,7 @@ export async function retireCheck(
       }));
   const unchecked = claimedBy(uncheckedKey);
   const unattributed = claimedBy(unattributedKey);
-  const gaps = findGaps(await readCoverage(store, prefix, range), range, now).map(toGap);
+  const gaps = findGaps(await readCoverage(store, prefix, range), range, now, 0).map(toGap);
   const reasons: string[] = [];
   const span = days === 1 ? 'day' : `${days} days`;
   const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;

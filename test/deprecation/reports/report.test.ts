@@ -8,6 +8,7 @@ import {
   usedKeyKey,
   usedKeysKey,
 } from '../../../src/deprecation/ledger/keys.ts';
+import { silenceMs } from '../../../src/deprecation/ledger/coverage.ts';
 import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
 import { reportOf, reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck, retireCheckLines } from '../../../src/deprecation/reports/retire-check.ts';
@@ -483,6 +484,33 @@ describe('the retire check', () => {
     });
     const before = await retireCheck(redis, prefix, { days: 30, now: at('2027-02-20T00:00:00Z') });
     expect(before.reasons).toEqual(['nothing was measured in the last 30 days']);
+    await ledger.close();
+  });
+
+  test('does not trust the last seconds of an instance until it writes again or is dead', async () => {
+    const { prefix, now, ledger } = await history('2027-01-20T00:00:00Z', [], '2027-03-02T12:00:00Z');
+    const check = await retireCheck(redis, prefix, { days: 30, now: now + silenceMs - 200 });
+    expect(check).toMatchObject({
+      retirable: false,
+      reasons: ['nothing was measured for 1 minute of the last 30 days'],
+      gaps: [{ from: '2027-03-02T12:00:00Z' }],
+    });
+    await ledger.close();
+  });
+
+  test('waits for what an instance has counted and not written yet', async () => {
+    const prefix = freshPrefix();
+    await redis.sadd(organizationsKey(prefix), 'acme');
+    let now = at('2027-01-20T00:00:00Z');
+    const ledger = createLedger(redis, prefix, { log, now: () => now, flushMs: 1_000_000 });
+    now = at('2027-03-02T12:00:00Z');
+    await ledger.flush();
+    now += 2000;
+    ledger.record({ organizationId: 'acme', operation: 'getProfile', status: 200, ...ios });
+    const checking = retireCheck(redis, prefix, { days: 30, now });
+    await redis.ping();
+    await ledger.flush();
+    expect(await checking).toMatchObject({ gaps: [], callers: [{ client: 'ios-4.2' }] });
     await ledger.close();
   });
 
