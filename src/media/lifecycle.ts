@@ -82,7 +82,8 @@ export async function removeOrphans(
   if ((await store.exists(key)) === 0) return;
   const before = (await storeTime(store)) - orphanGraceMs;
   const failures: unknown[] = [];
-  for (let isMore = true; isMore && signal?.aborted !== true;) {
+  for (let isMore = true; isMore;) {
+    if (signal?.aborted === true) return;
     // Those that could not be removed come first.
     const files = await store.zrangebyscore(key, '-inf', before, 'LIMIT', failures.length, listedAtOnce);
     isMore = files.length === listedAtOnce;

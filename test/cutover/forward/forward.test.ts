@@ -307,11 +307,11 @@ test.each([[[]], [['https://app.example']]])(
 );
 
 test('of the links of the legacy service, those of deprecation do not arrive, and others do', async () => {
-  const here = await startLegacyBridge();
-  const player = await here.player('u1');
+  const other = await startLegacyBridge();
+  const apiKey = await other.player('u1');
   const linksWith = async (link: string): Promise<string | null> => {
-    here.legacy.behaviour.override = { headers: { link }, chunks: [Buffer.from('{}')] };
-    return (await here.send(player, 'GET', '/api/profile/')).headers.get('link');
+    other.legacy.behaviour.override = { headers: { link }, chunks: [Buffer.from('{}')] };
+    return (await other.send(apiKey, 'GET', '/api/profile/')).headers.get('link');
   };
   try {
     const own = await linksWith('<https://old.example/v1>; rel="deprecation"');
@@ -324,7 +324,7 @@ test('of the links of the legacy service, those of deprecation do not arrive, an
       expect(await linksWith(link)).toBe(`${own}, ${left}`);
     }
   } finally {
-    await here.close();
+    await other.close();
   }
 });
 
