@@ -8,6 +8,8 @@ import type { Log } from './log.ts';
  */
 const drainTimeout = 7600;
 
+const forkRemedy = 'raise the limits of processes, open files and memory, or lower WORKERS';
+
 /**
  * Starts `count` processes of this program, which share one port, and replaces each one that exits unexpectedly.
  * Rejects if they cannot start; the reason is on standard error. If this process dies, its workers exit too. `close`
@@ -18,18 +20,45 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
   let isRunning = false;
   let delay = 0;
 
+  const forkLater = (): void => {
+    setTimeout(() => {
+      if (isRunning) fork();
+    }, delay).unref();
+    delay = Math.min(delay * 2 + 100, 5000);
+  };
+
+  let failStart = (_reason: Error): void => {};
+  const refused = new Promise<never>((_, reject) => (failStart = reject));
+
+  const onRefused = ({ message }: Error): void => {
+    if (isRunning) {
+      log.error('a worker could not be started', { reason: message });
+      forkLater();
+    } else failStart(new Error(`a worker could not be started (${message}): ${forkRemedy}`));
+  };
+
   const fork = (): void => {
-    const worker = cluster.fork(env);
+    let worker: Worker;
+    try {
+      worker = cluster.fork(env);
+    } catch (error) {
+      onRefused(error as Error);
+      return;
+    }
+    worker.on('error', (error) => {
+      // Also an error of a message to a worker that has just exited.
+      if (worker.process.pid !== undefined) return;
+      // It never exits, after which Node.js would forget it.
+      delete cluster.workers?.[worker.id];
+      onRefused(error);
+    });
     worker.once('listening', () => {
       delay = 0;
     });
     worker.once('exit', (code: number, signal: string | null) => {
       if (!isRunning) return;
       log.error('a worker exited unexpectedly and is replaced', { pid: worker.process.pid, code, signal });
-      setTimeout(() => {
-        if (isRunning) fork();
-      }, delay).unref();
-      delay = Math.min(delay * 2 + 100, 5000);
+      forkLater();
     });
   };
 
@@ -42,7 +71,7 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
     );
   };
 
-  const started = Promise.race([listening(count), firstExit()]);
+  const started = Promise.race([listening(count), firstExit(), refused]);
   for (let i = 0; i < count; i++) fork();
   try {
     const port = await started;
