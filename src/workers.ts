@@ -52,6 +52,8 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
       delete cluster.workers?.[worker.id];
       onRefused(error);
     });
+    // Without open files left, it was not even connected.
+    if (worker.isConnected()) closeUnaccepted(worker);
     worker.once('listening', () => {
       delay = 0;
     });
@@ -81,6 +83,33 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
     await close();
     throw error;
   }
+}
+
+/** Of the messages between Node.js and its workers, the one that hands over a connection, and its answer. */
+interface InternalMessage {
+  act?: 'newconn';
+  seq: number;
+  ack?: number;
+}
+
+/**
+ * Closes what was handed to a worker that died before it accepted it. Node.js keeps such a connection open, for as long
+ * as this process runs, and its client would wait for an answer. Where Node.js has other messages, this does nothing.
+ */
+function closeUnaccepted({ process: child }: Worker): void {
+  const offered = new Map<number, { close: () => void }>();
+  const send = child.send.bind(child) as (...message: unknown[]) => boolean;
+  child.send = (...message: unknown[]): boolean => {
+    const [{ act, seq }, connection] = message as [InternalMessage, { close: () => void }];
+    if (act === 'newconn') offered.set(seq, connection);
+    return send(...message);
+  };
+  child.on('internalMessage', ({ ack }: InternalMessage) => {
+    if (ack !== undefined) offered.delete(ack);
+  });
+  child.once('exit', () => {
+    for (const connection of offered.values()) connection.close();
+  });
 }
 
 /** The port, once `count` workers listen on it. */

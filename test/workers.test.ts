@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -59,3 +60,36 @@ describe('a worker that the system refuses to start', () => {
     expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200);
   });
 });
+
+test('a worker that is killed while it hangs leaves no connection without an end', async () => {
+  prepareWorkers();
+  const { port, close } = await startWorkers(2, {}, 0, collectLog().log);
+  undo.push(close);
+  const [hanging, serving] = workers().map(({ process: child }) => child);
+  hanging?.kill('SIGSTOP');
+  const requests = Array.from({ length: 12 }, () => exchange(port));
+  // All that the other worker gets: the hanging one is handed one connection, and no more until it accepts it.
+  await until(() => requests.filter(({ ended }) => ended).length === 11);
+  hanging?.kill('SIGKILL');
+  const answers = await Promise.all(requests.map(({ answer }) => answer));
+  const whole = answers.filter((answer) => answer.endsWith(String(serving?.pid)));
+  expect([whole.length, answers.filter((answer) => answer === '').length]).toEqual([11, 1]);
+});
+
+/** A request on a connection of its own, and what came back until its end. */
+function exchange(port: number) {
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+  socket.write('GET / HTTP/1.0\r\n\r\n');
+  const state = { ended: false, answer: read() };
+  return state;
+  async function read(): Promise<string> {
+    let answer = '';
+    try {
+      for await (const part of socket) answer += String(part);
+    } catch {
+      // A connection that is reset has ended, too.
+    }
+    state.ended = true;
+    return answer;
+  }
+}
