@@ -15,7 +15,7 @@ import { startLegacy } from './legacy/legacy.ts';
 import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { programOf } from './support/run/program.ts';
-import { freshPrefix, isRunning, startRedis, testRedisUrl } from './support/redis.ts';
+import { environmentFor, freshPrefix, isRunning, startRedis } from './support/redis.ts';
 import { openTestStore } from './support/store.ts';
 import { until } from './support/until.ts';
 import { useCleanup } from './support/use-store.ts';
@@ -152,7 +152,7 @@ test('a signal during the start ends what has been started in good order', async
   undo.push(() => closeRedis(store));
   const instances = async (): Promise<string[]> =>
     (await store.hkeys(cutoverKey(keyPrefix))).filter((field) => field.startsWith('instance:'));
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1', WORKERS: '2' };
+  const env = { ...environmentFor(keyPrefix), WORKERS: '2' };
   const child = spawnMain({ ...env, DATA_DIR: newFolder() });
   while ((await instances()).length === 0) await sleep(5);
   child.kill('SIGTERM');
@@ -247,9 +247,7 @@ describe('the service with several workers', () => {
     const store = await openTestStore();
     undo.push(() => closeRedis(store));
     const env = {
-      REDIS_URL: testRedisUrl(),
-      ALLOW_EVICTION: '1',
-      KEY_PREFIX: keyPrefix,
+      ...environmentFor(keyPrefix),
       LEGACY_BASE_URL: legacy.url,
       LEGACY_TIMEOUT: '60',
     };
@@ -270,7 +268,7 @@ describe('the service with several workers', () => {
   });
 
   test('says nothing on standard error if a signal arrives while its workers start', async () => {
-    const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), DATA_DIR: newFolder(), WORKERS: '4' };
+    const env = { ...environmentFor(freshPrefix()), DATA_DIR: newFolder(), WORKERS: '4' };
     const child = spawnMain(env);
     let said = '';
     child.stderr?.on('data', (chunk) => (said += String(chunk)));
@@ -352,9 +350,7 @@ describe('an error at start is one plain line with the remedy', () => {
 test('the service keeps running when nobody reads its log any more', async () => {
   const { child, url, exited } = await start({
     DATA_DIR: newFolder(),
-    REDIS_URL: testRedisUrl(),
-    KEY_PREFIX: freshPrefix(),
-    ALLOW_EVICTION: '1',
+    ...environmentFor(freshPrefix()),
   });
   child.stdout?.destroy();
   // Each refusal is a line of the log.
@@ -371,9 +367,7 @@ test('with REDIS_URL the service needs no redis-server and creates no demo organ
   const { lines } = await start({
     PATH: join(folder, 'bin'),
     DATA_DIR: folder,
-    REDIS_URL: testRedisUrl(),
-    KEY_PREFIX: freshPrefix(),
-    ALLOW_EVICTION: '1',
+    ...environmentFor(freshPrefix()),
   });
   expect(lines.join('\n')).not.toContain('curl');
 });

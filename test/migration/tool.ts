@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runMigrate } from '../../src/cli/migrate/run.ts';
 import { programOf } from '../support/run/program.ts';
-import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+import { environmentFor, freshPrefix, testRedisUrl } from '../support/redis.ts';
 
 /** What one call of the tool came to. */
 export interface Call {
@@ -34,9 +34,7 @@ export interface Tool {
 
 export function createTool(redisUrl = testRedisUrl(), prefix = freshPrefix()): Tool {
   const env = {
-    REDIS_URL: redisUrl,
-    KEY_PREFIX: prefix,
-    ALLOW_EVICTION: '1',
+    ...environmentFor(prefix, redisUrl),
     PUBLIC_BASE_URL: 'https://bridge.example.com',
     DATA_DIR: newFolder(),
   };

@@ -6,7 +6,7 @@ import { saveSettings } from '../../src/redis/organizations.ts';
 import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
-import { freshPrefix, testRedisUrl } from '../support/redis.ts';
+import { environmentFor, freshPrefix, testRedisUrl } from '../support/redis.ts';
 import { interceptCalls } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
 
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 const signal = new AbortController().signal;
-const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
+const env = () => environmentFor(prefix);
 const start = () => startBridge({ redisUrl: testRedisUrl(), keyPrefix: prefix });
 
 /** What a version without layouts left of some organizations. */

@@ -22,6 +22,11 @@ export function freshPrefix(): string {
   return `${runPrefix()}${randomBytes(6).toString('hex')}:`;
 }
 
+/** What the program and its tools need to use the run's Redis, or another, under this prefix. */
+export function environmentFor(keyPrefix: string, redisUrl = testRedisUrl()): Record<string, string> {
+  return { REDIS_URL: redisUrl, KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1' };
+}
+
 export interface RedisProcess {
   url: string;
   host: string;

@@ -4,6 +4,7 @@ import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient, type Client } from '../../support/client.ts';
 import { until } from '../../support/until.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
+import { environmentFor } from '../../support/redis.ts';
 
 const reindexOpen = script<(string | number)[], unknown>('reindex/open');
 
@@ -82,8 +83,7 @@ describe('200,000 names in one overwrite', () => {
   test('leave the old list in force if the process is killed half-way, and can soon be claimed again', async () => {
     const { id, base, newKey, player } = await bridge.newOrganization();
     const { apiKey } = await newKey({ role: 'admin' });
-    const { redisUrl: REDIS_URL = '', keyPrefix: KEY_PREFIX } = bridge.config;
-    const victim = await startBridgeProcess({ REDIS_URL, KEY_PREFIX, ALLOW_EVICTION: '1' });
+    const victim = await startBridgeProcess(environmentFor(bridge.config.keyPrefix));
     const operator = createClient(victim.url, { organization: id, apiKey });
     await operator.request('PUT', denylist, { json: ['old'] });
     const sent = operator.request('PUT', denylist, { json: numbered('new', 200_000) }).then(

@@ -11,7 +11,7 @@ import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
 import { programOf } from '../../support/run/program.ts';
-import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
+import { environmentFor, freshPrefix, startRedis, unusedPort } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -19,7 +19,7 @@ let env: NodeJS.ProcessEnv;
 let base: string;
 beforeEach(() => {
   const prefix = freshPrefix();
-  env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' };
+  env = environmentFor(prefix);
   base = organizationBase(prefix, 'acme');
 });
 

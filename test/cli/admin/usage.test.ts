@@ -11,7 +11,7 @@ import { organizationBase } from '../../../src/redis/keys.ts';
 import { runTool, type Ran } from '../../support/admin.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
-import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -21,7 +21,7 @@ beforeEach(() => use(freshPrefix()));
 
 function use(keyPrefix: string): void {
   prefix = keyPrefix;
-  env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' };
+  env = environmentFor(prefix);
 }
 
 const admin = (command: string): Promise<Ran> => runTool(env, command);

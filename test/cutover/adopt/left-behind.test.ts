@@ -9,7 +9,7 @@ import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/key
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { runTool } from '../../support/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
-import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -27,9 +27,7 @@ let environment: Record<string, string>;
 beforeAll(async () => {
   legacy = await startLegacy();
   environment = {
-    REDIS_URL: testRedisUrl(),
-    KEY_PREFIX: prefix,
-    ALLOW_EVICTION: '1',
+    ...environmentFor(prefix),
     LEGACY_BASE_URL: legacy.url,
     LEGACY_TIMEOUT: '60',
     REPLAY_SECRET: 's'.repeat(40),

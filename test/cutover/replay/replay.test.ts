@@ -6,6 +6,7 @@ import { runTool } from '../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 import { until } from '../../support/until.ts';
 import { redPng } from '../../media/pictures.ts';
+import { environmentFor } from '../../support/redis.ts';
 
 const legacyTimeout = 500;
 let here: LegacyBridge;
@@ -76,13 +77,7 @@ const untilReplayed = () => until(async () => (await state()).entries === 0);
 const nameThere = ({ id }: User): string | undefined => there.profiles.get(id)?.username;
 
 const tool = (command: string) => {
-  const { redisUrl = '', keyPrefix } = here.bridge.config;
-  const env = {
-    REDIS_URL: redisUrl,
-    KEY_PREFIX: keyPrefix,
-    ALLOW_EVICTION: '1',
-    LEGACY_BASE_URL: here.legacy.url,
-  };
+  const env = { ...environmentFor(here.bridge.config.keyPrefix), LEGACY_BASE_URL: here.legacy.url };
   return runTool(env, command);
 };
 

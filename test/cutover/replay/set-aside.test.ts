@@ -5,7 +5,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase, replayAsideKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { runTool } from '../../support/admin.ts';
-import { testRedisUrl } from '../../support/redis.ts';
+import { environmentFor } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -367,7 +367,7 @@ test('cutover aside does not guess which change is meant by an id that two organ
   const row = JSON.stringify({ ...caller, kind: 'put', change: '{}', retry: '', status: '409', at: '2' });
   for (const id of [organizationId, 'other'])
     await store.hset(replayAsideKey(organizationBase(here.prefix, id)), '1-0', row);
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: here.prefix, ALLOW_EVICTION: '1' };
+  const env = environmentFor(here.prefix);
   expect(await runTool(env, 'cutover aside drop 1-0')).toEqual({
     code: 2,
     out: '',

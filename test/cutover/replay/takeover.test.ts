@@ -11,7 +11,7 @@ import {
 } from '../../../src/redis/keys.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
-import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -46,9 +46,7 @@ beforeAll(async () => {
   adminKey = (await newKey({ role: 'admin' })).apiKey;
   legacy.addKey(adminKey, { organization: organizationId, role: 'admin' });
   const environment = {
-    REDIS_URL: testRedisUrl(),
-    KEY_PREFIX: prefix,
-    ALLOW_EVICTION: '1',
+    ...environmentFor(prefix),
     LEGACY_BASE_URL: legacy.url,
     LEGACY_TIMEOUT: '1',
     REPLAY_SECRET: 's'.repeat(40),

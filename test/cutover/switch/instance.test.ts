@@ -16,7 +16,7 @@ import {
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../support/redis.ts';
+import { environmentFor, freshPrefix, startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { admitAtOnce, joinTestInstance } from '../instances.ts';
 import { until } from '../../support/until.ts';
@@ -37,7 +37,7 @@ afterEach(async () => {
   for (const one of joined) await one.close();
 });
 
-const env = () => ({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' });
+const env = () => environmentFor(prefix);
 
 async function join(legacy = true): Promise<Cutover> {
   const one = await joinTestInstance(store, prefix, legacy);

@@ -6,7 +6,7 @@ import { judge, judgeDoubts, type Finding } from '../../../src/cutover/verdict/r
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { organizationsKey, unsettledKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/admin.ts';
-import { freshPrefix, testRedisUrl } from '../../support/redis.ts';
+import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { interceptCalls } from '../../support/store.ts';
 import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
 import { until } from '../../support/until.ts';
@@ -102,9 +102,7 @@ test('the switch to reverse is made while clients change their profiles all the 
   await verify();
   const switched = await runTool(
     {
-      REDIS_URL: testRedisUrl(),
-      KEY_PREFIX: here.bridge.config.keyPrefix,
-      ALLOW_EVICTION: '1',
+      ...environmentFor(here.bridge.config.keyPrefix),
       LEGACY_BASE_URL: here.legacy.url,
     },
     'cutover set reverse --wait 120 --hold 60',

@@ -3,6 +3,7 @@ import { createReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts
 import { replayAsideKey, replayKey } from '../../../../src/redis/keys.ts';
 import { runTool } from '../../../support/admin.ts';
 import { startLegacyBridge, type LegacyBridge } from '../../../cutover/legacy-bridge.ts';
+import { environmentFor } from '../../../support/redis.ts';
 
 let here: LegacyBridge;
 beforeAll(async () => {
@@ -11,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => here.close());
 
 test('cutover set native --force discards the changes that wait for their replay, and lists them', async () => {
-  const { redisUrl = '', keyPrefix } = here.bridge.config;
+  const { keyPrefix } = here.bridge.config;
   const { store } = here.bridge;
   const queue = createReplayQueue(store, keyPrefix);
   const send = async (apiKey: string, method: string, path: string, change: unknown): Promise<number> => {
@@ -26,12 +27,7 @@ test('cutover set native --force discards the changes that wait for their replay
   expect(await send(admin, 'POST', '/api/profile/username/deny/', { rude: 'x' })).toBe(204);
   expect(await send(admin, 'PUT', '/api/profile/username/denylist/', ['a', 'b'])).toBe(204);
 
-  const env = {
-    REDIS_URL: redisUrl,
-    KEY_PREFIX: keyPrefix,
-    ALLOW_EVICTION: '1',
-    LEGACY_BASE_URL: here.legacy.url,
-  };
+  const env = { ...environmentFor(keyPrefix), LEGACY_BASE_URL: here.legacy.url };
   expect(await runTool(env, 'cutover set native')).toMatchObject({
     code: 1,
     err: expect.stringMatching(/4 changes (could not|still wait to) be replayed to the legacy service/),
@@ -50,7 +46,7 @@ test('cutover set native --force discards the changes that wait for their replay
 });
 
 test('cutover set, run again after it was killed once the mode was switched, discards what that left', async () => {
-  const { redisUrl = '', keyPrefix } = here.bridge.config;
+  const { keyPrefix } = here.bridge.config;
   const { store } = here.bridge;
   const { base } = here.organization;
   await store.xadd(replayKey(base), '*', 'user', 'ada', 'sealed', 'key', 'kind', 'put', 'change', '{}');
@@ -64,7 +60,7 @@ test('cutover set, run again after it was killed once the mode was switched, dis
     retry: '',
   };
   await store.hset(replayAsideKey(base), '1-0', JSON.stringify(setAside));
-  const env = { REDIS_URL: redisUrl, KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1' };
+  const env = environmentFor(keyPrefix);
   expect(await runTool(env, 'cutover set native')).toEqual({
     code: 0,
     out: 'The mode is native already.\n',
@@ -75,8 +71,8 @@ test('cutover set, run again after it was killed once the mode was switched, dis
 });
 
 test('cutover aside retry is refused in a mode in which nothing is replayed', async () => {
-  const { redisUrl = '', keyPrefix } = here.bridge.config;
-  const env = { REDIS_URL: redisUrl, KEY_PREFIX: keyPrefix, ALLOW_EVICTION: '1' };
+  const { keyPrefix } = here.bridge.config;
+  const env = environmentFor(keyPrefix);
   expect(await runTool(env, 'cutover aside retry --all')).toEqual({
     code: 1,
     out: '',

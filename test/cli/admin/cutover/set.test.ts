@@ -8,7 +8,7 @@ import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
 import { until } from '../../../support/until.ts';
 import { runTool } from '../../../support/admin.ts';
-import { freshPrefix, startRedis, testRedisUrl } from '../../../support/redis.ts';
+import { environmentFor, freshPrefix, startRedis } from '../../../support/redis.ts';
 import { openTestStore } from '../../../support/store.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
@@ -23,12 +23,7 @@ afterEach(async () => {
   for (const one of joined) await one.close();
 });
 
-const env = () => ({
-  REDIS_URL: testRedisUrl(),
-  KEY_PREFIX: prefix,
-  ALLOW_EVICTION: '1',
-  LEGACY_BASE_URL: 'http://127.0.0.1:9',
-});
+const env = () => ({ ...environmentFor(prefix), LEGACY_BASE_URL: 'http://127.0.0.1:9' });
 const run = (command: string) => runTool(env(), `cutover ${command}`);
 /** A switch that is not withdrawn because the machine is slow. */
 const set = (mode: string) => run(`set ${mode} --hold 60`);

@@ -15,7 +15,7 @@ import {
 } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { runTool } from '../../../support/admin.ts';
-import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
+import { environmentFor, freshPrefix } from '../../../support/redis.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -33,8 +33,7 @@ beforeAll(async () => {
   await store.set(legacyPicturesKey(prefix), `1204 ${Date.now() - 3 * 60_000}`);
 });
 
-const run = async (command: string) =>
-  await runTool({ REDIS_URL: testRedisUrl(), KEY_PREFIX: prefix, ALLOW_EVICTION: '1' }, command);
+const run = async (command: string) => await runTool(environmentFor(prefix), command);
 
 test('status names users whose change could not be adopted, and counts pictures that the legacy service shows', async () => {
   const { code, out } = await run('cutover status');
@@ -74,7 +73,7 @@ test('status says in which fields profiles differed since the mode began', async
     const counts = { same: 7, different: 3, 'field:username': 2, 'field:avatar.url': 1 };
     await store.hset(comparisonsKey(organizationBase(mirror, organizationId)), { since, ...counts });
   }
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: mirror, ALLOW_EVICTION: '1' };
+  const env = environmentFor(mirror);
   const { out } = await runTool(env, 'cutover status');
   expect(out).toContain('Comparisons: 20 made, 6 differed; users who differ now: 0\n');
   expect(out).toContain('  fields: username 4, avatar.url 2\n');
@@ -90,7 +89,7 @@ test('status counts gaps by reason until a clean verify has closed them', async 
     const gap = JSON.stringify({ count: 2, first: at, last: at });
     await store.hset(gapsKey(organizationBase(mirror, organizationId)), 'unknown-key', gap);
   }
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: mirror, ALLOW_EVICTION: '1' };
+  const env = environmentFor(mirror);
   const { out } = await runTool(env, 'cutover status');
   expect(out).toContain(
     'Gaps: unknown-key 4, instance-ended 1 (status --json has more)\n' +
@@ -110,7 +109,7 @@ test('status names API keys that only Redis accepts by the ids with which they c
   await saveSettings(store, mirror, 'acme', defaultSettings);
   const { apiKey, keyId } = await createApiKey(store, base, { role: 'player', userId: 'ada' });
   await store.hset(refusedKeysKey(base), hashApiKey(apiKey), JSON.stringify({ userAgent: 'game/7', at }));
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: mirror, ALLOW_EVICTION: '1' };
+  const env = environmentFor(mirror);
   const { out } = await runTool(env, 'cutover status');
   expect(out).toContain(
     'refused by the legacy service only: 1\n' +
@@ -129,7 +128,7 @@ test('status names API keys that only Redis accepts by the ids with which they c
 test('status says after the last step how many pictures are still to be copied', async () => {
   const native = freshPrefix();
   await store.hset(cutoverKey(native), { mode: 'native', epoch: 4, since: at, by: 'test' });
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: native, ALLOW_EVICTION: '1' };
+  const env = environmentFor(native);
   const uncounted = await runTool(env, 'cutover status');
   expect(uncounted).toMatchObject({
     code: 0,
@@ -141,7 +140,7 @@ test('status says after the last step how many pictures are still to be copied',
 });
 
 test('status does not count pictures where no mode was ever set', async () => {
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: freshPrefix(), ALLOW_EVICTION: '1' };
+  const env = environmentFor(freshPrefix());
   expect((await runTool(env, 'cutover status')).out).not.toContain('Pictures');
 });
 
@@ -151,7 +150,7 @@ test('status counts responses of the legacy service that could not be read, and 
   await store.hset(cutoverKey(shadow), { mode: 'shadow', epoch: 0, since, by: 'default' });
   await store.sadd(forwardedOrganizationsKey(shadow), 'acme');
   await store.hset(comparisonsKey(organizationBase(shadow, 'acme')), { since, unreadable: 5 });
-  const env = { REDIS_URL: testRedisUrl(), KEY_PREFIX: shadow, ALLOW_EVICTION: '1' };
+  const env = environmentFor(shadow);
   const { out } = await runTool(env, 'cutover status');
   expect(out).toContain('Comparisons: 0 made, 0 differed, 5 could not be read; users who differ now: 0\n');
   expect(out).toContain(

@@ -7,7 +7,7 @@ import { organizationBase } from '../../../../src/redis/keys.ts';
 import { runTool, type Ran } from '../../../support/admin.ts';
 import { startBridge, type TestBridge } from '../../../support/bridge.ts';
 import { createClient } from '../../../support/client.ts';
-import { freshPrefix, testRedisUrl } from '../../../support/redis.ts';
+import { environmentFor, freshPrefix } from '../../../support/redis.ts';
 import { startStopwatch } from '../../../support/stopwatch.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
@@ -16,13 +16,7 @@ let prefix: string;
 let env: NodeJS.ProcessEnv;
 beforeEach(() => {
   prefix = freshPrefix();
-  env = environment(prefix);
-});
-
-const environment = (keyPrefix: string): NodeJS.ProcessEnv => ({
-  REDIS_URL: testRedisUrl(),
-  KEY_PREFIX: keyPrefix,
-  ALLOW_EVICTION: '1',
+  env = environmentFor(prefix);
 });
 
 const admin = (command: string | string[]): Promise<Ran> => runTool(env, command);
@@ -260,7 +254,7 @@ describe('two running bridges', () => {
     bridges.push(await startBridge({ keyPrefix: bridges[0]?.config.keyPrefix ?? '' }));
   });
   beforeEach(() => {
-    env = environment(bridges[0]?.config.keyPrefix ?? '');
+    env = environmentFor(bridges[0]?.config.keyPrefix ?? '');
   });
   afterAll(() => Promise.all(bridges.map((bridge) => bridge.close())));
 
