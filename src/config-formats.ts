@@ -15,9 +15,9 @@ export function textOf(env: NodeJS.ProcessEnv, name: string): string | undefined
   return env[name]?.trim() || undefined;
 }
 
-/** A text in which addresses have lost their user and password, however badly they are written. */
+/** An address, or a list of them, without what may be a user and a password, however badly it is written. */
 export function withoutCredentials(text: string): string {
-  return text.replaceAll(/(\w+:\/\/)?[^\s"]*@/g, '$1…@');
+  return text.replace(/^(\w+:\/\/)?.*@/s, '$1…@');
 }
 
 export const anyText: Format<string> = { parse: (text) => text, expected: 'a text' };
@@ -66,20 +66,28 @@ export const keyPrefix: Format<string> = {
 /** RFC 9110 §5.6.2. */
 const token = /^[\w!#$%&'*+.^`|~-]+$/;
 
-/** Request headers that already have another meaning. */
+/** Request headers that already have another meaning, and those that a proxy drops. */
 const takenHeaders = new Set([
   'x-api-key',
   'content-type',
   'content-length',
   'content-encoding',
   'transfer-encoding',
+  'te',
+  'trailer',
   'host',
   'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authorization',
   'upgrade',
   'expect',
   'origin',
   'cookie',
   'set-cookie',
+  'user-agent',
+  'via',
+  'x-forwarded-for',
   'x-request-id',
 ]);
 
@@ -103,8 +111,9 @@ export const baseUrl: Format<string> = {
   parse: (text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
-    const { username, password, search, hash } = url;
-    return username + password + search + hash === '' ? url.href.replace(/\/+$/, '') : undefined;
+    const { username, password, href } = url;
+    // A query or fragment counts even if it is empty: a path is added to the address.
+    return username + password === '' && !/[?#]/.test(href) ? href.replace(/\/+$/, '') : undefined;
   },
   expected: 'an http or https URL without credentials or a query',
 };
@@ -132,11 +141,10 @@ export const trustedProxies: Format<number | string[]> = {
 
 function isProxy(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
-  const [address = '', bits = '0', ...rest] = text.split('/');
-  const version = isIP(address);
-  return (
-    version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
-  );
+  const [address = '', bits = '1', ...rest] = text.split('/');
+  const most = { 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  // Express has no subnet of all addresses.
+  return rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= most;
 }
 
 export const rateLimit: Format<RateLimit> = {

@@ -182,9 +182,14 @@ function readPolicyLayer(env: NodeJS.ProcessEnv, mistakes: string[]): PolicyLaye
     setting,
     formats.textOf(env, name),
   ]);
-  const { layer, mistakes: unreadable } = readSettings(Object.fromEntries(given) as WrittenSettings);
-  for (const { setting, reason } of unreadable)
-    mistakes.push(`${policyVariables[setting]}: ${formats.withoutCredentials(reason)}`);
+  const written = Object.fromEntries(given) as WrittenSettings;
+  const { layer, mistakes: unreadable } = readSettings(written);
+  for (const { setting, reason } of unreadable) {
+    const text = written[setting] ?? '';
+    mistakes.push(
+      `${policyVariables[setting]}: ${reason.replace(text, () => formats.withoutCredentials(text))}`,
+    );
+  }
   const dates = ['sunsetAt', 'deprecatedAt'] as const;
   const date = dates.find((setting) => layer[setting] !== undefined);
   const areReadable = !unreadable.some(({ setting }) => dates.includes(setting as (typeof dates)[number]));

@@ -125,10 +125,27 @@ describe('values are parsed', () => {
   });
 });
 
-test.each(['true', '*', '10.0.0.0/33', 'fd00::/129', '10.0.0.0/', '300.1.1.1', 'proxy.example', 'loopback,'])(
-  'TRUST_PROXY=%s is refused',
-  (value) => {
-    expect(() => readConfig({ TRUST_PROXY: value })).toThrow(/^TRUST_PROXY must be a number of proxies, or /);
+test.each([
+  'true',
+  '*',
+  '0.0.0.0/0',
+  '::/0',
+  '10.0.0.0/33',
+  'fd00::/129',
+  '10.0.0.0/',
+  '300.1.1.1',
+  'proxy.example',
+  'loopback,',
+])('TRUST_PROXY=%s is refused', (value) => {
+  expect(() => readConfig({ TRUST_PROXY: value })).toThrow(/^TRUST_PROXY must be a number of proxies, or /);
+});
+
+test.each(['?', '#', '?v=2', 'x/#top'])(
+  'PUBLIC_BASE_URL cannot end in %s, since a path is added to it',
+  (end) => {
+    expect(() => readConfig({ PUBLIC_BASE_URL: `https://profiles.example/${end}` })).toThrow(
+      /^PUBLIC_BASE_URL/,
+    );
   },
 );
 
@@ -152,6 +169,8 @@ test.each([
   ['LEGACY_BASE_URL', 'https:/user:swordfish@legacy'],
   ['SUCCESSOR_URL', 'https://user:swordfish@kv.example/'],
   ['SUNSET_URL', 'https:user:swordfish@kv.example'],
+  ['LEGACY_BASE_URL', 'https://user:swordfish fillet@legacy'],
+  ['SUCCESSOR_URL', 'https://user:swordfish"s fillet@kv.example/'],
 ])('a password in %s is not shown, however the address is written: %s', (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(/^[A-Z_]+:? (?!.*swordfish).*…@/);
 });
@@ -164,7 +183,7 @@ test.each(['REDIS_CA_FILE', 'REDIS_PASSWORD_FILE', 'WRITE_REPLICAS'])(
   },
 );
 
-test.each(['set-cookie', 'Transfer-Encoding', 'host'])(
+test.each(['set-cookie', 'Transfer-Encoding', 'host', 'Keep-Alive', 'TE', 'X-Forwarded-For'])(
   'a header that means something else cannot name the organization: %s',
   (name) => {
     expect(() => readConfig({ ORGANIZATION_HEADER: name })).toThrow(/^ORGANIZATION_HEADER must be/);
