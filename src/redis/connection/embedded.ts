@@ -127,6 +127,8 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   const exited = once(wrapper, 'exit');
+  // With no process or open file left, it has not started, and rejects.
+  if (wrapper.pid === undefined) await exited;
   const end = () => {
     wrapper.ref();
     wrapper.stdin.destroy();
@@ -174,7 +176,8 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
       await sleep(delay, undefined, { ref: false, signal }).catch(() => {});
       if (signal.aborted) return;
       server = await startServer(place, signal).catch((error: unknown) => {
-        if (!signal.aborted) log?.error('the embedded Redis does not start', { error });
+        if (!signal.aborted)
+          log?.error('the embedded Redis does not start', { reason: (error as Error).message });
         return undefined;
       });
     }
@@ -223,7 +226,7 @@ function whyEnded(place: Place): string {
     tryToWrite(place);
     return lastWords(place);
   } catch (error) {
-    return String(error);
+    return (error as Error).message;
   }
 }
 

@@ -194,6 +194,25 @@ describe('the embedded Redis', () => {
     expect(messages).toEqual(['the embedded Redis ended', 'the embedded Redis ended']);
   });
 
+  test('that does not start again says why in the log', async () => {
+    const dataDir = folder();
+    const logged: [message: string, details: object][] = [];
+    const log = { warn: () => {}, error: (...entry: (typeof logged)[0]) => logged.push(entry) } as never;
+    const client = await open(closing(await openEmbedded({ dataDir, log })).url);
+    await client.set('k', 'v');
+    const pid = await pidOf(client);
+    writeFileSync(join(dataDir, 'redis/appendonlydir/appendonly.aof.manifest'), 'nonsense\n');
+    process.kill(pid, 'SIGKILL');
+    expect(await until(() => logged[0])).toEqual([
+      'the embedded Redis does not start',
+      {
+        reason: expect.stringMatching(
+          /^the embedded Redis ended at start \(.*manifest.*\): see .*redis\.log$/,
+        ),
+      },
+    ]);
+  });
+
   test('ends with its bridge when that is killed, leaving no socket', async () => {
     const { bridge, url } = await spawnBridge(folder());
     const client = await open(url);
