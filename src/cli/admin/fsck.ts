@@ -71,7 +71,8 @@ const longValue = /"([^"]{600})[^"]+"/g;
 
 function forPeople({ organizationId, kind, detail, isRepaired }: Fault): string {
   const text = printable(detail.replaceAll(longValue, '"$1…"'));
-  return `${printable(organizationId)}  ${kind}  ${text}${isRepaired ? '  [repaired]' : ''}`;
+  const parts = [printable(organizationId), kind, text, isRepaired ? '[repaired]' : ''];
+  return parts.filter((part) => part !== '').join('  ');
 }
 
 const nouns: Record<keyof Counts, string> = {

@@ -29,6 +29,7 @@ export type FaultKind =
   | 'loose-file-undated';
 
 export interface Fault {
+  /** '' where it belongs to none. */
   organizationId: string;
   kind: FaultKind;
   /** One sentence: what is wrong, and the remedy where it cannot be repaired. */
@@ -116,11 +117,13 @@ export function createReport(
   };
 }
 
+export type KeyType = 'hash' | 'list' | 'set' | 'stream' | 'string' | 'zset';
+
 /** Whether a key exists with this type; another type is reported as a fault. */
 export async function hasType(
-  { store, report }: Check,
+  { store, report }: Pick<Check, 'store' | 'report'>,
   key: string,
-  type: 'hash' | 'set' | 'zset' | 'stream' | 'string',
+  type: KeyType,
   repair?: (found: string) => Repair,
 ): Promise<boolean> {
   const found = await store.type(key);

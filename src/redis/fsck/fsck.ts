@@ -20,8 +20,8 @@ import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
 import {
   createReport,
-  hasType,
   noCounts,
+  ofRightType,
   quote,
   readNaming,
   type Check,
@@ -32,6 +32,7 @@ import { checkBucket } from './names.ts';
 import { checkGeneration, checkOrganization } from './organization.ts';
 import { checkProfile } from './profiles.ts';
 import { checkCollection } from './references.ts';
+import { checkType, checkTypeOutside } from './types.ts';
 
 export type { Counts, Fault, FaultKind } from './check.ts';
 
@@ -121,8 +122,7 @@ async function openCheck(
   const check: Check = { ...parts, ...(await readNaming(store, base)) };
   // A switch raises it there first.
   const { epoch } = check.snapshot;
-  const hasCutover = await hasType(check, cutoverKey(prefix), 'hash');
-  const announced = (hasCutover ? await store.hget(cutoverKey(prefix), 'epoch') : null) ?? '0';
+  const announced = (await ofRightType(store.hget(cutoverKey(prefix), 'epoch'))) ?? '0';
   if (epoch > Number(announced)) {
     const detail = `field epoch of ${quote(settingsKey(base))} is ${epoch}, above the ${announced} of ${quote(cutoverKey(prefix))}, so changes are refused: set that one to ${epoch}`;
     await report('settings-invalid', detail);
@@ -168,10 +168,17 @@ async function walk(
   /** What the name index had when the organization was first looked at: a scan may miss what has been added since. */
   const first = new Map<Check, Pick<Check, 'snapshot' | 'buckets'>>();
 
+  const outside = { store, base: prefix, report: createReport(store, prefix, '', options) };
+
   const examine = async (key: string): Promise<void> => {
+    if (!key.startsWith(`${prefix}{`)) return await checkTypeOutside(outside, key);
     const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
     // Organizations that only the legacy service knows have these keys, too.
-    if (key.startsWith(cutoverKeys(base))) return;
+    if (key.startsWith(cutoverKeys(base))) {
+      const id = organizationOf(prefix, base);
+      if (id === undefined) return;
+      return await checkType({ store, base, report: createReport(store, base, id, options) }, key);
+    }
     const check = await checkOf(base);
     if (check === undefined) return;
     if (!first.has(check)) first.set(check, { ...check });
@@ -184,8 +191,9 @@ async function walk(
       [apiKeyKey(base, ''), checkKeyRecord],
       [collectionKey(base, ''), checkCollection],
     ] as const) {
-      if (key.startsWith(start)) await checkKey(check, key.slice(start.length));
+      if (key.startsWith(start)) return await checkKey(check, key.slice(start.length));
     }
+    await checkType(check, key);
   };
 
   if (organizationId !== undefined && !registered.has(organizationId)) {
@@ -197,7 +205,8 @@ async function walk(
     if (signal?.aborted === true) return { kind: 'interrupted' };
     await checkOf(organizationBase(prefix, id));
   }
-  const start = organizationId === undefined ? `${prefix}{` : organizationBase(prefix, organizationId);
+  await checkTypeOutside(outside, cutoverKey(prefix));
+  const start = organizationId === undefined ? prefix : organizationBase(prefix, organizationId);
   for await (const keys of scanKeys(store, start)) {
     for await (const chunk of yieldingChunks(keys, atOnce)) {
       if (signal?.aborted === true) return { kind: 'interrupted' };

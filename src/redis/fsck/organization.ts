@@ -5,19 +5,11 @@ import { nameFault, normalizedName } from '../../domain/usernames.ts';
 import { scanPairs } from '../connection/scan.ts';
 import {
   apiKeyIdsKey,
-  auditKey,
-  claimsKey,
   denylistKey,
-  denylistWritesKey,
-  loadingKey,
-  localWritesKey,
   namesBucketKey,
   objectsKey,
-  pendingRenamesKey,
   rebuildKey,
   settingsKey,
-  stageKey,
-  stageOwnerKey,
   unreferencedPicturesKey,
 } from '../keys.ts';
 import { dropGeneration, listGenerations } from '../reindex/generations.ts';
@@ -38,19 +30,6 @@ export async function checkOrganization(check: Check): Promise<boolean> {
   if (await hasType(check, apiKeyIdsKey(base), 'hash')) await checkKeyList(check);
   if (await hasType(check, objectsKey(base), 'hash')) await checkObjects(check);
   if (await hasType(check, unreferencedPicturesKey(base), 'zset')) await checkUnreferencedFiles(check);
-  for (const [key, type] of [
-    [auditKey(base), 'stream'],
-    [stageKey(base), 'hash'],
-    [stageOwnerKey(base), 'string'],
-    [rebuildKey(base), 'string'],
-    [localWritesKey(base), 'set'],
-    [denylistWritesKey(base), 'hash'],
-    [claimsKey(base), 'hash'],
-    [loadingKey(base), 'string'],
-    [pendingRenamesKey(base), 'hash'],
-  ] as const) {
-    await hasType(check, key, type);
-  }
   await checkGenerations(check);
   return true;
 }

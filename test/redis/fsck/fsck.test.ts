@@ -575,7 +575,17 @@ describe('organizations', () => {
     expect((await check()).faults).toEqual([]);
   });
 
+  test('are not repaired while the audit trail cannot keep what is taken away', async () => {
+    await setWrongType(`${base}audit`);
+    await store.hset(`${base}objects`, 'hats', 'https://cdn.example/');
+    expect(await check(true)).toMatchObject({ kinds: ['reference-unreadable', 'wrong-type'], remaining: 2 });
+    expect(await store.hexists(`${base}objects`, 'hats')).toBe(1);
+    await store.unlink(`${base}audit`);
+    await expectRepaired('reference-unreadable');
+  });
+
   test.each([
+    'audit',
     'stage',
     'stage-owner',
     'reindex',
@@ -584,11 +594,74 @@ describe('organizations', () => {
     'claims',
     'loading',
     'renames',
+    'rate:k_1',
+    'use:2026-01-01',
+    'use:keys',
+    'use:key:k_1',
+    'use:flush:1',
+    ...['comparisons', 'differing', 'unmapped-keys', 'refused-keys', 'adoptions', 'unsettled'].map(ofCutover),
+    ...['failed-adoptions', 'lost-names', 'denylist-change', 'gaps', 'replay', 'replay-senders'].map(
+      ofCutover,
+    ),
+    ...['replay-aside', 'replay-list:1', 'replay-files', 'replay-refusals'].map(ofCutover),
   ])('whose key %s has the wrong type are reported', async (key) => {
-    await store.unlink(base + key);
-    await store.zadd(base + key, 1, 'text');
+    await setWrongType(base + key, key.endsWith('use:keys'));
     const { faults } = await check(true);
-    expect(faults).toMatchObject([{ kind: 'wrong-type', isRepaired: false }]);
+    expect(faults).toMatchObject([{ organizationId, kind: 'wrong-type', isRepaired: false }]);
+    expect(faults[0]?.detail).toContain(JSON.stringify(base + key));
+  });
+});
+
+function ofCutover(key: string): string {
+  return `cutover:${key}`;
+}
+
+async function setWrongType(key: string, isSortedSet = false): Promise<void> {
+  await store.unlink(key);
+  if (isSortedSet) await store.set(key, 'text');
+  else await store.zadd(key, 1, 'text');
+}
+
+describe('what belongs to no organization', () => {
+  test.each([
+    'sweep',
+    'cutover',
+    'auth-failures:192.0.2.1',
+    ...['organizations', 'legacy-pictures', 'legacy-pictures-due', 'replayer'].map(ofCutover),
+    ...['replay-pause', 'replay-news', 'replay-look', 'replay-secret'].map(ofCutover),
+    'deprecation:policy',
+    'deprecation:orgs',
+    'deprecation:{coverage}:2026-01-01',
+    'deprecation:{unknown}:use:keys',
+    'deprecation:{unknown}:use:2026-01-01',
+    'migration:runs',
+    'migration:run:1',
+    'migration:run:1:organizations',
+    'migration:run:1:loading',
+    'migration:lock:1',
+    'migration:token',
+  ])('is reported where its key %s has the wrong type', async (key) => {
+    await setWrongType(prefix + key, /:orgs$|:keys$/.test(key));
+    const { faults } = await check(true);
+    expect(faults).toMatchObject([{ organizationId: '', kind: 'wrong-type', isRepaired: false }]);
+    expect(faults[0]?.detail).toContain(JSON.stringify(prefix + key));
+  });
+
+  test('is reported for one organization, too, if every organization needs it', async () => {
+    await store.set(cutoverKey(prefix), 'text');
+    expect((await check(false, organizationId)).kinds).toEqual(['wrong-type']);
+  });
+
+  test('is nothing that Profile Bridge does not know, such as what has a longer prefix', async () => {
+    for (const key of ['other', `other:{${organizationId}}:settings`, 'cutover-b', 'cutoverx:replayer']) {
+      await store.zadd(prefix + key, 1, 'text');
+    }
+    expect((await check()).faults).toEqual([]);
+  });
+
+  test('is reported for an organization that only the legacy service knows', async () => {
+    await store.set(`${organizationBase(prefix, 'legacy')}cutover:unsettled`, 'text');
+    expect((await check()).faults).toMatchObject([{ organizationId: 'legacy', kind: 'wrong-type' }]);
   });
 });
 

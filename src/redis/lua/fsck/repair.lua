@@ -10,9 +10,11 @@
 --            audit      [field, value…]: what the audit trail keeps of it; absent for no entry
 --
 -- 'changed'     nothing was done
--- 'busy'        the same: a rebuild is under way, or a denylist overwrite has yet to decide about the name
+-- 'busy'        the same: a rebuild is under way, a denylist overwrite has yet to decide about the name, or the audit
+--               trail is a key of another type
 -- 'repaired'
 if generation and redis.call('EXISTS', rebuild_key()) == 1 then return 'busy' end
+if sighting.audit and not is_type(audit_key(), 'stream') then return 'busy' end
 if sighting.claim then
   local normalized_name, user = unpack(sighting.claim)
   if is_staged(normalized_name) then return 'busy' end

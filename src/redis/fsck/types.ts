@@ -1,0 +1,123 @@
+import {
+  auditKey,
+  authFailuresKey,
+  claimsKey,
+  comparisonsKey,
+  cutoverKey,
+  denylistChangeKey,
+  denylistWritesKey,
+  differingUsersKey,
+  failedAdoptionsKey,
+  forwardedOrganizationsKey,
+  gapsKey,
+  legacyPicturesDueKey,
+  legacyPicturesKey,
+  loadingKey,
+  localWritesKey,
+  lostNamesKey,
+  pendingRenamesKey,
+  rebuildKey,
+  refusedKeysKey,
+  replayAsideKey,
+  replayKey,
+  replayListKey,
+  replayLookKey,
+  replayNewsKey,
+  replayPauseKey,
+  replayerKey,
+  replaySecretKey,
+  replaySendersKey,
+  requestCountKey,
+  stageKey,
+  stageOwnerKey,
+  sweepKey,
+  unmappedKeysKey,
+  unsettledKey,
+} from '../keys.ts';
+import { hasType, type Check, type KeyType } from './check.ts';
+
+/** What follows the prefix, or an organization's base, where `*` stands for anything; the first that fits counts. */
+type Types = readonly (readonly [key: string, type: KeyType])[];
+
+const ledgerTypes: Types = [
+  ['use:keys', 'zset'],
+  ['use:key:*', 'hash'],
+  ['use:flush:*', 'string'],
+  ['use:*', 'hash'],
+];
+
+/** Of the keys of an organization, those of which only the type is checked. */
+const organizationTypes: Types = [
+  [auditKey(''), 'stream'],
+  [stageKey(''), 'hash'],
+  [stageOwnerKey(''), 'string'],
+  [rebuildKey(''), 'string'],
+  [localWritesKey(''), 'set'],
+  [denylistWritesKey(''), 'hash'],
+  [claimsKey(''), 'hash'],
+  [loadingKey(''), 'string'],
+  [pendingRenamesKey(''), 'hash'],
+  [requestCountKey('', '*'), 'string'],
+  [comparisonsKey(''), 'hash'],
+  [differingUsersKey(''), 'hash'],
+  [unmappedKeysKey(''), 'hash'],
+  [refusedKeysKey(''), 'hash'],
+  ['cutover:adoptions', 'hash'],
+  [unsettledKey(''), 'hash'],
+  [failedAdoptionsKey(''), 'hash'],
+  [denylistChangeKey(''), 'string'],
+  [lostNamesKey(''), 'hash'],
+  [gapsKey(''), 'hash'],
+  [replayKey(''), 'stream'],
+  [replaySendersKey(''), 'hash'],
+  [replayAsideKey(''), 'hash'],
+  [replayListKey('', '*'), 'list'],
+  ['cutover:replay-files', 'set'],
+  ['cutover:replay-refusals', 'hash'],
+  ...ledgerTypes,
+];
+
+/** Of the keys outside the organizations, all but `layout` and `orgs`, without which no tool starts. */
+const outsideTypes: Types = [
+  [sweepKey(''), 'string'],
+  [authFailuresKey('', '*'), 'string'],
+  [cutoverKey(''), 'hash'],
+  [forwardedOrganizationsKey(''), 'set'],
+  [legacyPicturesKey(''), 'string'],
+  [legacyPicturesDueKey(''), 'string'],
+  [replayNewsKey(''), 'hash'],
+  [replayLookKey(''), 'string'],
+  [replayerKey(''), 'string'],
+  [replayPauseKey(''), 'string'],
+  [replaySecretKey(''), 'hash'],
+  ['deprecation:policy', 'string'],
+  ['deprecation:orgs', 'zset'],
+  ['deprecation:{coverage}:*', 'hash'],
+  ...ledgerTypes.map(([key, type]) => [`deprecation:{unknown}:${key}`, type] as const),
+  ['migration:runs', 'set'],
+  ['migration:run:*:organizations', 'set'],
+  ['migration:run:*:loading', 'set'],
+  ['migration:run:*', 'hash'],
+  ['migration:lock:*', 'string'],
+  ['migration:token', 'string'],
+];
+
+/** Checks that a key of an organization has its type. */
+export const checkType = typeCheck(organizationTypes);
+
+/** Checks that a key outside the organizations has its type; `base` is the prefix. */
+export const checkTypeOutside = typeCheck(outsideTypes);
+
+function typeCheck(types: Types) {
+  const patterns = types.map(([key, type]) => {
+    const [start = '', end] = key.split('*');
+    return { start, end, type };
+  });
+  return async (check: Pick<Check, 'store' | 'base' | 'report'>, key: string): Promise<void> => {
+    const rest = key.slice(check.base.length);
+    const known = patterns.find(({ start, end }) =>
+      end === undefined ? rest === start : rest.startsWith(start) && rest.endsWith(end),
+    );
+    if (known !== undefined) await hasType(check, key, known.type);
+  };
+}
