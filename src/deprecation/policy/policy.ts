@@ -76,12 +76,9 @@ function parseAfterSunset(text: string): Parsed<'serve' | 'gone'> {
   return { kind: 'invalid', reason: `"${text}" is neither serve nor gone` };
 }
 
-/**
- * What is wrong with a policy at `now` (ms): a sunset before the deprecation, brownouts that overlap, or one after the
- * sunset has ended the API.
- */
+/** What is wrong with a policy at `now` (ms): a sunset before the deprecation, or brownouts that overlap. */
 export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
-  const { deprecatedAt, sunsetAt, afterSunset } = policy;
+  const { deprecatedAt, sunsetAt } = policy;
   const reasons: string[] = [];
   if (deprecatedAt !== undefined && sunsetAt !== undefined && sunsetAt < deprecatedAt) {
     reasons.push(
@@ -93,11 +90,6 @@ export function checkPolicy(policy: DeprecationPolicy, now: number): string[] {
     const other = coming.slice(0, i).find(({ end }) => brownout.start < end);
     if (other !== undefined) {
       reasons.push(`brownouts ${formatInterval(other)} and ${formatInterval(brownout)} overlap`);
-    }
-    if (afterSunset === 'gone' && sunsetAt !== undefined && brownout.start >= sunsetAt) {
-      reasons.push(
-        `brownout ${formatInterval(brownout)} would have no effect: from the sunset (${formatInstant(sunsetAt)}) on, every call is answered with 410`,
-      );
     }
   }
   return reasons;

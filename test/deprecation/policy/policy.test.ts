@@ -86,15 +86,6 @@ describe('an invalid policy is refused with the reason', () => {
       },
       'brownouts 2027-03-01T12:00:00Z/2027-03-01T13:00:00.001Z and 2027-03-01T13:00:00Z/2027-03-01T15:00:00Z overlap',
     ],
-    [
-      'a brownout after the sunset has ended the API',
-      {
-        sunsetAt: NOON + HOUR,
-        afterSunset: 'gone',
-        brownouts: [{ start: NOON + HOUR, end: NOON + 2 * HOUR }],
-      },
-      'brownout 2027-03-01T13:00:00Z/2027-03-01T14:00:00Z would have no effect: from the sunset (2027-03-01T13:00:00Z) on, every call is answered with 410',
-    ],
   ])('%s', (_name, layer, reason) => {
     expect(checkPolicy(policyWith(layer), NOON)).toEqual([reason]);
   });
@@ -105,14 +96,6 @@ describe('an invalid policy is refused with the reason', () => {
       { start: NOON + HOUR, end: NOON + 2 * HOUR },
     ];
     expect(checkPolicy(policyWith({ deprecatedAt: NOON, sunsetAt: NOON, brownouts }), NOON)).toEqual([]);
-  });
-
-  test('a brownout may run into the sunset, and may come after it if calls are still served', () => {
-    const across = [{ start: NOON, end: NOON + 2 * HOUR }];
-    const after = [{ start: NOON + 2 * HOUR, end: NOON + 3 * HOUR }];
-    const sunsetAt = NOON + HOUR;
-    expect(checkPolicy(policyWith({ sunsetAt, afterSunset: 'gone', brownouts: across }), NOON)).toEqual([]);
-    expect(checkPolicy(policyWith({ sunsetAt, afterSunset: 'serve', brownouts: after }), NOON)).toEqual([]);
   });
 
   test('brownouts are accepted exactly if no two overlap', () => {
