@@ -162,11 +162,9 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
             isDone = kinds.length < discardedAtOnce;
           }
           for await (const rows of scanPairs(store, replayAsideKey(baseOf(id)))) {
-            const changes = rows
-              .map((row) => toSetAsideChange(id, row))
-              .filter((one) => one.sealedKey !== '');
-            for (const some of inBatches(changes, { size: forgottenAtOnce }))
-              await forgetKeys(store, baseOf(id), epoch, JSON.stringify(some.map((one) => one.id)));
+            const sealed = rows.filter(([, row]) => (JSON.parse(row) as { sealed?: string }).sealed !== '');
+            for (const some of inBatches(sealed, { size: forgottenAtOnce }))
+              await forgetKeys(store, baseOf(id), epoch, JSON.stringify(some.map(([change]) => change)));
           }
         };
         await Promise.all(ids.map(discardIn));
