@@ -105,6 +105,8 @@ async function damage(store: RedisClient, prefix: string): Promise<void> {
   await store.hdel(bucket, 'Name0', 'Name1');
   await store.hset(bucket, 'Nobody', 'gone');
   await store.hset(denylistKey(base, generation), 'misﬁled', '', 'Ｗide', 'Wide');
+  // As a rebuild that was killed leaves it.
+  await store.hset(settingsKey(base), `n${generation}`, '1', 'n7', '1', 'building', '7');
   await store.hset(namesBucketKey(base, '7', '0'), 'Left', 'u1');
   await store.hset(denylistKey(base, '7'), 'Over', '');
   await store.hdel(profileKey(base, 'u2'), 't');
