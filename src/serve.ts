@@ -86,8 +86,8 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     forwardsAll: cutover.forwardsAll,
     arePicturesAvailable,
   });
-  const server = await listen(app, config.host, config.port, { drainDelay: config.drainDelay });
-  releasers.onClose('server', server.drain);
+  const server = await listen(app, config.host, config.port);
+  releasers.onClose('server', () => server.drain(config.drainDelay));
   isDraining = server.isDraining;
   const url = serverUrl(config.host, server.port);
   baseUrl = config.publicBaseUrl ?? url;

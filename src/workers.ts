@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
  * How long a worker may take to exit after the drain delay before it is killed, in ms: longer than its requests in
  * progress (api/server.ts) and the legacy service (cutover/forward/legacy.ts) are waited for, one after the other.
  */
-const drainTimeout = 7600;
+const drainTimeout = 7100;
 
 const forkRemedy = 'raise the limits of processes, open files and memory, or lower WORKERS';
 

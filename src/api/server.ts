@@ -17,7 +17,7 @@ import { baseUrlOf } from './respond.ts';
 /** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
 const drainPause = 300;
 /** How long a draining server waits for requests in progress before it closes their connections, in ms. */
-const drainTimeout = 4000;
+const drainTimeout = 3500;
 
 /**
  * How long a client may leave a response unread, or its connection unused, before the connection is closed, in ms.
@@ -37,18 +37,13 @@ export class PortError extends Error {
 
 /**
  * Serves the app on a port. Rejects with a PortError that names the variables of host and port, which begin with
- * `prefix`. A draining server still accepts requests for `drainDelay` ms, so that load balancers can notice that it is
- * no longer ready.
+ * `prefix`.
  */
 export async function listen(
   app: Express,
   host: string,
   port: number,
-  {
-    prefix = '',
-    drainDelay = 0,
-    timeout = inactivityTimeout,
-  }: { prefix?: '' | 'ADMIN_'; drainDelay?: number; timeout?: number } = {},
+  { prefix = '', timeout = inactivityTimeout }: { prefix?: '' | 'ADMIN_'; timeout?: number } = {},
 ) {
   let draining = false;
   const answer: RequestListener = (request, response) => {
@@ -104,11 +99,12 @@ export async function listen(
     isDraining: (): boolean => draining,
     /**
      * Answers the requests that were sent, each with `Connection: close`, and stops. New connections are still accepted
-     * for a moment, since load balancers need time to notice.
+     * for `delay` ms, or a moment, so that load balancers can notice that it is no longer ready. If called again, it
+     * waits for the same end.
      */
-    drain: (): Promise<void> => {
+    drain: (delay = 0): Promise<void> => {
       draining = true;
-      return (drained ??= drain(server, drainDelay));
+      return (drained ??= drain(server, delay));
     },
   };
 }
@@ -129,8 +125,8 @@ function setLimits(server: Server, timeout: number): void {
 }
 
 /** Closes a server once what was sent to it has been answered. */
-async function drain(server: Server, drainDelay: number): Promise<void> {
-  await sleep(Math.max(drainDelay, drainPause));
+async function drain(server: Server, delay: number): Promise<void> {
+  await sleep(Math.max(delay, drainPause));
   await untilAcceptQueueIsEmpty(server);
   const closed = once(server, 'close');
   // The http server's own close would also cut idle connections, whose next request may have been sent.
