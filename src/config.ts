@@ -161,7 +161,9 @@ function findMistakes(config: Config, env: NodeJS.ProcessEnv): string[] {
     if (config.writeReplicas > 0) given.push('WRITE_REPLICAS');
     mistakes.push(...given.map((name) => `${name} needs REDIS_URL: the embedded Redis has no use for it`));
   }
-  if (port !== 0 && port === config.adminPort) mistakes.push('ADMIN_PORT must differ from PORT');
+  if (port !== 0 && port === (config.adminPort ?? defaultAdminPort)) {
+    mistakes.push(`ADMIN_PORT, which is ${defaultAdminPort} unless set, must differ from PORT`);
+  }
   mistakes.push(...findTlsMistakes(env, redisUrl, config.redisSecrets.tls));
   for (const check of [
     () => redisUrl !== undefined && parseRedisUrl(redisUrl),
