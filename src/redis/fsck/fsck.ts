@@ -29,7 +29,7 @@ import {
   type Fault,
 } from './check.ts';
 import { checkBucket } from './names.ts';
-import { checkGeneration, checkOrganization } from './organization.ts';
+import { checkGeneration, checkOrganization, generationFields } from './organization.ts';
 import { checkProfile } from './profiles.ts';
 import { checkCollection } from './references.ts';
 import { checkType, checkTypeOutside } from './types.ts';
@@ -59,8 +59,6 @@ export type FsckOutcome =
 const maxRemembered = 100_000;
 /** How often all keys are scanned at most, if some move between servers meanwhile. */
 const attempts = 3;
-const restoreSettings =
-  'run profile-bridge admin org set and fsck --repair, which names what else is to be restored';
 /** Keys examined at once: a request waits for milliseconds only. */
 const atOnce = 100;
 
@@ -106,6 +104,12 @@ async function stateOf(
   }
 }
 
+/** To be done in this order: an organization created anew has no denied names, and begins with another index. */
+function restoreSettings(prefix: string, base: string): string {
+  const keys = `${quote(`${base}n<g>:*`)} or ${quote(`${base}d<g>`)}`;
+  return `if there are keys ${keys}, first set ${generationFields(base, '<g>')}, and epoch to that of ${quote(cutoverKey(prefix))}, then run profile-bridge admin org set and fsck --repair`;
+}
+
 /** Checks what an organization has in single keys; undefined if nothing else of it can be examined. */
 async function openCheck(
   parts: Omit<Check, 'snapshot' | 'buckets'>,
@@ -149,12 +153,13 @@ async function walk(
     const report = createReport(store, base, id, options);
     const state = await stateOf(store, base, onceStored);
     if (state === 'hash') return await openCheck({ store, base, counts, report }, prefix, id);
+    const restore = restoreSettings(prefix, base);
     if (state === 'loading') loading.push(id);
     else if (state === 'none') {
       const orGivenUp = `or, if a load of it was given up, take it off the set "${organizationsKey(prefix)}"`;
-      await report('settings-missing', `there are no settings: ${restoreSettings}; ${orGivenUp}`);
+      await report('settings-missing', `there are no settings: ${restore}; ${orGivenUp}`);
     } else {
-      await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restoreSettings}`);
+      await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restore}`);
     }
     return undefined;
   };
@@ -184,7 +189,7 @@ async function walk(
     if (!first.has(check)) first.set(check, { ...check });
     const [, inIndex, ofDenylist] = /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length)) ?? [];
     const generation = inIndex ?? ofDenylist;
-    if (generation !== undefined) await checkGeneration(check, generation);
+    if (generation !== undefined) await checkGeneration(check, key, generation);
     for (const [start, checkKey] of [
       [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
       [profileKey(base, ''), checkProfile],

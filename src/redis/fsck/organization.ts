@@ -6,7 +6,6 @@ import { scanPairs } from '../connection/scan.ts';
 import {
   apiKeyIdsKey,
   denylistKey,
-  namesBucketKey,
   objectsKey,
   rebuildKey,
   settingsKey,
@@ -76,27 +75,27 @@ async function checkGenerations({ store, base, report }: Check): Promise<void> {
 }
 
 /**
- * Checks that the settings know a generation of which there are names or a denylist. It may be the one that was in force
- * before settings were lost, so it is left to the operator.
+ * Checks that the settings know the generation that a key of names or denied names belongs to. It may be the one that
+ * was in force before settings were lost, so it is left to the operator.
  */
 export async function checkGeneration(
   { store, base, snapshot, report }: Check,
+  key: string,
   generation: string,
 ): Promise<void> {
   if (generation === snapshot.index) return;
   if ((await listGenerations(store, base)).includes(generation)) return;
   const { index } = await readWriteSnapshot(store, base);
+  // A rebuild may just have removed it.
+  if (generation === index || (await store.exists(key)) === 0) return;
   const keys = `${quote(`${base}n${generation}:*`)} and ${quote(`${base}d${generation}`)}`;
-  // A rebuild may just have removed them.
-  const areThere = await store.exists(
-    denylistKey(base, generation),
-    ...Array.from({ length: 16 }, (_, bucket) => namesBucketKey(base, generation, String(bucket))),
-  );
-  if (generation === index || areThere === 0) return;
-  const fields = `index and building of ${quote(settingsKey(base))} to ${generation}, n${generation} to one more than the highest number of its keys, and comparison to how it compares names`;
-  const detail = `${keys} are of a generation of names and denied names that the settings do not have: if it was in force before settings were lost, set ${fields}, then run profile-bridge admin fsck --repair; if not, remove them`;
+  const detail = `${keys} are of a generation of names and denied names that the settings do not have: if it was in force before settings were lost, set ${generationFields(base, generation)}, then run profile-bridge admin fsck --repair; if not, remove them`;
   await report('settings-invalid', detail);
 }
+
+/** What puts a generation in force again whose settings were lost. */
+export const generationFields = (base: string, generation: string): string =>
+  `index and building of ${quote(settingsKey(base))} to ${generation}, n${generation} to one more than the highest number of its keys, and comparison to how it compares names`;
 
 /** A denied name is stored under its normalized name, with the name as given, or '' if that is the same. */
 async function checkDenylist(check: Check): Promise<void> {

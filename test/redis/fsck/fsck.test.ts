@@ -340,6 +340,28 @@ describe('the index of names', () => {
     expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
   });
 
+  test('says what to restore where all settings are lost, before anything new is made in their place', async () => {
+    await changeComparison(store, base, 'case-insensitive');
+    await store.unlink(`${base}settings`);
+    const { faults } = await check(true);
+    expect(faults).toMatchObject([{ kind: 'settings-missing', isRepaired: false }]);
+    expect(faults[0]?.detail).toMatch(
+      /first set index and building .*, n<g> .*, and comparison .*, and epoch .*, then run .* org set/,
+    );
+    await store.hset(`${base}settings`, { index: 1, building: 1, n1: 1, comparison: 'case-insensitive' });
+    await saveSettings(store, prefix, organizationId, defaultSettings);
+    expect((await check()).faults).toEqual([]);
+  });
+
+  test.each(['n7:16', 'n7:0', 'd7'])(
+    'is reported where only %s is left of a generation that the settings do not have',
+    async (key) => {
+      await store.hset(base + key, 'root', '');
+      const { faults } = await check(true);
+      expect(faults).toMatchObject([{ kind: 'settings-invalid', isRepaired: false }]);
+    },
+  );
+
   test('loses every stale entry, also where the repair of names makes it grow', async () => {
     await store.unlink(names());
     const users = Array.from({ length: 300 }, (_, n) => [`u${n}`, `N${n}`] as const);
