@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { cutoverKey, sweepKey } from '../../src/redis/keys.ts';
+import { fsck, type Fault } from '../../src/redis/fsck/fsck.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 import { sweepOrganizations } from '../../src/redis/sweep.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
@@ -92,6 +93,31 @@ describe('a store that is full', () => {
     } finally {
       await bridge.store.config('SET', 'maxmemory', '0');
     }
+  });
+
+  test('is emptied by fsck of what a killed rebuild has left, also where what needs memory is not repaired', async () => {
+    const { store, config } = bridge;
+    const { base } = organization;
+    await store.hset(`${base}settings`, { building: '1', n0: '1', n1: '200' });
+    for (let bucket = 0; bucket < 200; bucket++) await store.hset(`${base}n1:${bucket}`, 'ada', 'u1');
+    await store.hset(`${base}d1`, 'root', '');
+    await store.hset(`${base}keys`, 'k_gone', 'nothing');
+    const faults: Fault[] = [];
+    const repair = async () =>
+      await fsck(store, config.keyPrefix, { repair: true, onFault: (fault) => faults.push(fault) });
+    await store.config('SET', 'maxmemory', '1mb');
+    try {
+      await expect(repair()).rejects.toThrow('OOM');
+      expect(faults).toMatchObject([
+        { kind: 'key-list-stale', isRepaired: false },
+        { kind: 'generation-left-over', isRepaired: true },
+      ]);
+      expect(await store.keys(`${base}[nd]1*`)).toEqual([]);
+      expect(await store.hget(`${base}settings`, 'n1')).toBeNull();
+    } finally {
+      await store.config('SET', 'maxmemory', '0');
+    }
+    expect(await repair()).toMatchObject({ found: 1, repaired: 1 });
   });
 
   test('makes each instance count the requests of a limited key by itself', async () => {

@@ -94,12 +94,19 @@ export async function readNaming(
   return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }
 
+interface ReportOptions {
+  repair: boolean;
+  onFault: (fault: Fault) => void;
+  /** Called with the error of a repair that a full Redis refuses; others may free what it needs. */
+  onFull: (error: unknown) => void;
+}
+
 /** Reports faults of an organization, each once it is confirmed, and repairs those that it can if asked to. */
 export function createReport(
   store: RedisClient,
   base: string,
   organizationId: string,
-  { repair: isRepairing, onFault }: { repair: boolean; onFault: (fault: Fault) => void },
+  { repair: isRepairing, onFault, onFull }: ReportOptions,
 ): ReportFault {
   const attempt = async (repair: Parameters<ReportFault>[2]) => {
     if (repair === undefined || (typeof repair === 'function' && !isRepairing)) return 'confirmed';
@@ -110,7 +117,11 @@ export function createReport(
     return outcome === 'changed' && mayBeMisread ? 'confirmed' : outcome;
   };
   return async (kind, detail, repair) => {
-    const outcome = await attempt(repair);
+    const outcome = await attempt(repair).catch((error: unknown) => {
+      if (!String(error).includes('OOM ')) throw error;
+      onFull(error);
+      return 'refused';
+    });
     if (outcome === 'changed') return false;
     onFault({ organizationId, kind, detail, isRepaired: outcome === 'repaired' });
     return true;

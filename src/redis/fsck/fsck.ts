@@ -65,7 +65,8 @@ const atOnce = 100;
 /**
  * Checks that what the store holds is consistent; with `repair` it makes every repair that needs no guessing. README.md
  * has the table of faults. The service may be running: a reported fault existed at one instant, and each repair checks
- * its conditions again in its script. Memory use does not grow with the store.
+ * its conditions again in its script. Memory use does not grow with the store. Where Redis is full, what only frees memory
+ * is repaired, before this rejects.
  */
 export async function fsck(store: RedisClient, prefix: string, options: FsckOptions): Promise<FsckOutcome> {
   const reported = new Set<string>();
@@ -78,9 +79,12 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
     if (fault.isRepaired) totals.repaired++;
     options.onFault(fault);
   };
+  let refusal: unknown;
+  const onFull = (error: unknown): void => void (refusal ??= error);
   for (let attempt = 1; ; attempt++) {
     try {
-      const walked = await walk(store, prefix, { ...options, onFault });
+      const walked = await walk(store, prefix, { ...options, onFault, onFull });
+      if (refusal !== undefined) throw refusal;
       return walked.kind === 'checked' ? { ...walked, ...totals } : walked;
     } catch (error) {
       if (!isKeysMoved(error) || attempt === attempts) throw error;
@@ -137,7 +141,7 @@ async function openCheck(
 async function walk(
   store: RedisClient,
   prefix: string,
-  { organizationId, signal, ...options }: FsckOptions,
+  { organizationId, signal, ...options }: FsckOptions & { onFull: (error: unknown) => void },
 ): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
   const counts = { ...noCounts };
   const loading: string[] = [];
