@@ -223,10 +223,13 @@ async function walk(
     }
   }
   for (const [check, { snapshot, buckets }] of first) {
-    Object.assign(check, await readNaming(store, check.base));
-    if (check.snapshot.index !== snapshot.index) continue;
-    for (let added = Number(buckets ?? 1); added < Number(check.buckets ?? 1); added++)
+    // Entries move to buckets that are added even now.
+    for (let added = Number(buckets ?? 1); ; added++) {
+      if (signal?.aborted === true) return { kind: 'interrupted' };
+      Object.assign(check, await readNaming(store, check.base));
+      if (check.snapshot.index !== snapshot.index || added >= Number(check.buckets ?? 1)) break;
       await checkBucket(check, String(added));
+    }
   }
   return { kind: 'checked', counts, loading };
 }

@@ -3,8 +3,9 @@ import { encodeReference } from '../../../src/domain/profile.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createApiKey, revokeApiKey } from '../../../src/redis/operator/api-keys.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { cutoverKey, hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
+import { bucketOf, cutoverKey, hashApiKey, nameHash, organizationBase } from '../../../src/redis/keys.ts';
 import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
+import { readNaming } from '../../../src/redis/fsck/check.ts';
 import { fsck, type Fault, type FaultKind } from '../../../src/redis/fsck/fsck.ts';
 import { trackPending } from '../../../src/media/lifecycle.ts';
 import { addToCollection, setObject, setWallet } from '../../../src/redis/operator/profile-data.ts';
@@ -371,6 +372,30 @@ describe('the index of names', () => {
       Object.fromEntries(users.slice(0, 5).map(([user]) => [`ghost of ${user}`, 'nobody'])),
     );
     expect((await check(true)).remaining).toBe(0);
+    expect((await check()).faults).toEqual([]);
+  });
+
+  test('loses every stale entry, also where it grows while what had been added is examined', async () => {
+    const grow = async (from: number, to: number) => {
+      for (let n = from; n < to; n++) await put(`user-${n}`, `Name ${n}`);
+    };
+    const original = store.type.bind(store);
+    const steps = [`${base}p:`, `${base}n0:1`];
+    const type = jest.spyOn(store, 'type').mockImplementation(async (key) => {
+      if (!String(key).startsWith(steps[0] ?? '-')) return await original(key);
+      steps.shift();
+      if (steps.length === 1) {
+        await grow(0, 200);
+      } else {
+        const { buckets } = await readNaming(store, base);
+        const ghosts = Array.from({ length: 200 }, (_, n) => `ghost-${n}`);
+        const inBucket = ghosts.filter((name) => bucketOf(nameHash(name), Number(buckets)) === 1);
+        await store.hset(`${base}n0:1`, Object.fromEntries(inBucket.map((name) => [name, 'nobody'])));
+        await grow(200, 800);
+      }
+      return await original(key);
+    });
+    expect((await check(true).finally(() => type.mockRestore())).remaining).toBe(0);
     expect((await check()).faults).toEqual([]);
   });
 
