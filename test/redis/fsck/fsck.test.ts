@@ -503,12 +503,15 @@ describe('API keys', () => {
     );
   });
 
-  test('with a time that cannot be read have expired', async () => {
-    const { apiKey } = await createApiKey(store, base, { role: 'admin' });
-    await store.hset(`${base}key:${hashApiKey(apiKey)}`, 'e', '');
-    expect((await check(true)).kinds).toEqual(['key-invalid']);
-    expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
-  });
+  test.each(['', 'nan', 'inf', '9e99', '0x7fffffffffff'])(
+    'that expire at "%s" have expired',
+    async (time) => {
+      const { apiKey } = await createApiKey(store, base, { role: 'admin' });
+      await store.hset(`${base}key:${hashApiKey(apiKey)}`, 'e', time);
+      expect((await check(true)).kinds).toEqual(['key-invalid']);
+      expect(await authenticate(store, base, hashApiKey(apiKey))).toEqual({ kind: 'unknown' });
+    },
+  );
 
   test('that lack a part are left to the operator', async () => {
     await store.hset(`${base}key:${hashApiKey('1')}`, 'r', 'admin');

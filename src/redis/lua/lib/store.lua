@@ -73,10 +73,12 @@ local function epoch_in_force() return redis.call('HGET', settings_key(), 'epoch
 local function taken_over() return redis.error_reply('TAKENOVER another apply has claimed the run') end
 
 -- The caller that an API key identifies (domain/caller.ts); nil if the key is unknown, revoked or expired, which
--- callers must not be able to tell apart.
+-- callers must not be able to tell apart. An expiry that is no time has passed: tonumber reads even 'inf' and 'nan'.
 local function find_caller(sha256)
   local key = redis.call('HMGET', api_key_key(sha256), 'i', 'r', 'u', 'c', 'x', 'e')
-  if not key[1] or key[5] or (key[6] and (tonumber(key[6]) or 0) <= tonumber(now_ms())) then return nil end
+  if not key[1] or key[5] then return nil end
+  local expiry = key[6] and (#key[6] <= 15 and string.match(key[6], '^%d+$') or '0')
+  if expiry and tonumber(expiry) <= tonumber(now_ms()) then return nil end
   local role = key[2] == 'admin' and 'admin' or 'player'
   return { keyId = key[1], role = role, userId = key[3] or nil, client = key[4] or nil }
 end
