@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Log } from '../log.ts';
-import { ReportTooLargeError } from '../deprecation/reports/group-usage.ts';
+import { ReportTooLargeError } from '../deprecation/ledger/ledger-reader.ts';
 import { wrongTypeOf } from '../redis/connection/client.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 

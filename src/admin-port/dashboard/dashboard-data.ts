@@ -19,15 +19,16 @@ export const quietDays = 7;
 /** How many organizations can be chosen. */
 export const maxOrganizations = 1000;
 
-/** Reads the data of a page as of `now` (ms). */
+/** Reads the data of a page as of `now` (ms). Throws a ReportTooLargeError; throws if aborted. */
 export async function readDashboardData(
   store: RedisClient,
   prefix: string,
   query: DashboardQuery,
   now: number,
+  signal?: AbortSignal,
 ) {
   const [usage, organizations] = await Promise.all([
-    readUsage(store, prefix, query, now),
+    readUsage(store, prefix, query, now, signal),
     store.zrevrange(activeOrganizationsKey(prefix), 0, maxOrganizations - 1),
   ]);
   const report = async (...groups: Group[]) => await reportOf(usage, groups);
@@ -35,7 +36,8 @@ export async function readDashboardData(
   const days = await report('day');
   const operations = coloured((await report('operation')).rows);
   const clients = await report('client');
-  const breakdown = await report(...query.groupBy);
+  const isByClient = query.groupBy.join() === 'client';
+  const breakdown = isByClient ? clients : await report(...query.groupBy);
   const seen = (row: ReportRow) => Date.parse(row.lastSeen ?? '') || 0;
   const isRecent = (row: ReportRow) => now - seen(row) < quietDays * dayMs;
   const isOf = (keyId: string) => (row: ReportRow) => row.client === clientName(keyId) && row.keys === 0;
@@ -77,7 +79,7 @@ function mayHaveServedLately({ keys, query, now }: Usage): boolean {
     (key) =>
       key.keyId === unattributedKey &&
       now - lastUse(key) < quietDays * dayMs &&
-      (daysMissing > 0 || callsServed(key, quietDays + 1) > 0),
+      (daysMissing > 0 || callsServed(key, dayOf(now) - quietDays) > 0),
   );
 }
 

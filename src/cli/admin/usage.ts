@@ -92,7 +92,8 @@ async function showUsage(
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
   const { store, keyPrefix } = await openFor(context, org);
   // Of very many organizations, a report takes seconds.
-  const report = await unlessAborted(reportUsage(store, keyPrefix, read.query, now), context.signal);
+  const { signal } = context;
+  const report = await unlessAborted(reportUsage(store, keyPrefix, read.query, now, signal), signal);
   if (report === undefined) return interrupted();
   if (csv) for (const line of reportCsv(report)) context.out(line);
   return done(report, csv ? '' : reportLines(report).join('\n'));

@@ -6,7 +6,7 @@ import { forEachConcurrently } from '../../lib/collections/for-each-concurrently
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
-import { totalOf } from '../../lib/numbers.ts';
+import { formatNumber, totalOf } from '../../lib/numbers.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { activeOrganizationsKey, dayKey, unknownOrganizationBase, usedKeyKey, usedKeysKey } from './keys.ts';
 
@@ -22,16 +22,34 @@ export function lastUse({ uses }: KeySeen): number {
   return Math.max(...Array.from(uses.values(), ({ last }) => last));
 }
 
+/** A report of more would take this process, which may also serve the API, too much time and memory. */
+export class ReportTooLargeError extends Error {
+  constructor(what: string, remedy: string) {
+    super(`the report would ${what}: ask for ${remedy}`);
+  }
+}
+
+/** Counts, uses and user agents that one report is made of: half a gigabyte of memory. */
+const maxEntries = 2_000_000;
+
 /**
- * How many calls succeeded on the days that were read, or on the last `days` of them. Without a valid key, only the legacy
+ * How many calls succeeded on the days that were read, or on those since `firstDay`. Without a valid key, only the legacy
  * service can have served them: with one that it knows and Redis lacks.
  */
-export function callsServed({ series }: Pick<KeySeen, 'series'>, days = Infinity): number {
+export function callsServed({ series }: Pick<KeySeen, 'series'>, firstDay = -Infinity): number {
   return totalOf(
-    series
-      .filter(({ status }) => status === '2xx')
-      .map(({ daily }) => totalOf(daily.subarray(Math.max(0, daily.length - days)))),
+    series.filter(({ status }) => status === '2xx').map(({ daily }) => callsOn(daily, firstDay)),
   );
+}
+
+/** Day number → calls, of the days with any: most clients call on few days, or not at all. */
+export type Daily = ReadonlyMap<number, number>;
+
+/** The calls on the days from `firstDay` to `lastDay`. */
+export function callsOn(daily: Daily, firstDay = -Infinity, lastDay = Infinity): number {
+  let total = 0;
+  for (const [day, calls] of daily) if (day >= firstDay && day <= lastDay) total += calls;
+  return total;
 }
 
 interface DayRange {
@@ -45,14 +63,35 @@ const concurrent = 4;
 const keysAtOnce = 100;
 const daysAtOnce = 8;
 
-/** Reads all keys that the ledger knows, of one organization or of all, with their calls on these days. */
+interface Reading {
+  /** Absent for all organizations. */
+  organizationId?: string | undefined;
+  /** Whose calls are read, by key id; by default, those of all keys. */
+  isCounted?: (keyId: string) => boolean;
+  signal?: AbortSignal | undefined;
+  /** How many counts, uses and user agents it may read. */
+  most?: number;
+}
+
+/**
+ * Reads all keys that the ledger knows, of one organization or of all, with their calls on these days. Throws a
+ * ReportTooLargeError; throws if aborted.
+ */
 export async function readLedger(
   store: RedisClient,
   prefix: string,
   range: DayRange,
-  organizationId?: string,
+  { organizationId, isCounted = () => true, signal, most = maxEntries }: Reading = {},
 ): Promise<KeySeen[]> {
   const keys: KeySeen[] = [];
+  let entries = 0;
+  const take = (more: number): void => {
+    signal?.throwIfAborted();
+    entries += more;
+    if (entries <= most) return;
+    const what = `be made of more than ${formatNumber(most)} entries of the ledger`;
+    throw new ReportTooLargeError(what, 'fewer days, or for one organization');
+  };
   const organizations: [id: string | null, lastCall: number][] = [[organizationId ?? null, range.lastDay]];
   if (organizationId === undefined) {
     const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1', 'WITHSCORES');
@@ -60,13 +99,15 @@ export async function readLedger(
   }
   await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-    const called = groupBy(await readSeries(store, base, { ...range, lastCall }), ({ keyId }) => keyId);
+    const series = await readSeries(store, base, { ...range, lastCall }, isCounted, take);
+    const called = groupBy(series, ({ keyId }) => keyId);
     // After the calls, so that no key is missing that is first used meanwhile.
     const known = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
     // Another program may have removed it from the list.
     for (const keyId of called.keys()) known.add(keyId);
-    for await (const some of yieldingChunks(known, keysAtOnce)) {
+    for await (const some of yieldingChunks(known, keysAtOnce, signal)) {
       for (const key of await Promise.all(some.map((keyId) => readKey(store, base, keyId)))) {
+        take(key.uses.size + key.agents.size);
         keys.push({ ...key, organizationId: id, series: called.get(key.keyId) ?? [] });
       }
     }
@@ -100,11 +141,14 @@ async function readSeries(
   store: RedisClient,
   base: string,
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
+  isCounted: (keyId: string) => boolean,
+  take: (entries: number) => void,
 ): Promise<Series[]> {
   const gather = gathererOf(store);
   const series = new Map<string, Series>();
   const readDay = async (index: number): Promise<void> => {
-    const key = dayKey(base, dayName(firstDay + index));
+    const day = firstDay + index;
+    const key = dayKey(base, dayName(day));
     let cursor = '0';
     do {
       // Writing each command to the socket by itself would take most of the time.
@@ -114,9 +158,11 @@ async function readSeries(
       for (const [field, text] of pairsOf(fields)) {
         const calls = numberIn(text);
         if (calls === undefined) continue;
-        const one = getOrInsert(series, field, () => emptySeries(field, lastDay - firstDay + 1));
+        const { keyId, daily } = getOrInsert(series, field, () => emptySeries(field));
+        if (!isCounted(keyId)) continue;
+        take(1);
         // Set, not added: a scan may return a field twice.
-        one.daily[index] = calls;
+        daily.set(day, calls);
       }
     } while (cursor !== '0');
   };
@@ -128,7 +174,7 @@ async function readSeries(
 /** The calls of one key (or none) by one operation and status class, day by day. */
 type Series = ReturnType<typeof emptySeries>;
 
-function emptySeries(field: string, days: number) {
+function emptySeries(field: string) {
   // A field of a day's hash: <key id>|<operation>|<status class>.
   const status = field.lastIndexOf('|');
   const operation = field.lastIndexOf('|', status - 1);
@@ -136,7 +182,6 @@ function emptySeries(field: string, days: number) {
     keyId: field.slice(0, operation),
     operation: field.slice(operation + 1, status),
     status: field.slice(status + 1),
-    /** One number per day of the range read. */
-    daily: new Float64Array(days),
+    daily: new Map<number, number>(),
   };
 }

@@ -1,9 +1,9 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { totalOf } from '../../lib/numbers.ts';
+import { formatNumber } from '../../lib/numbers.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
-import { lastUse, type KeySeen } from '../ledger/ledger-reader.ts';
+import { callsOn, lastUse, ReportTooLargeError, type Daily, type KeySeen } from '../ledger/ledger-reader.ts';
 import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { rangeOf, type Group } from './usage-query.ts';
 import { measuredIn, trendOf, type Measured, type Usage } from './usage.ts';
@@ -13,6 +13,12 @@ import { measuredIn, trendOf, type Measured, type Usage } from './usage.ts';
  * or an unknown one.
  */
 type Names = Partial<Record<Exclude<Group, 'organization'>, string> & { organization: string | null }>;
+
+/** The names of a row, and what tells it from others that look the same. */
+interface Name {
+  names: Names;
+  id: string;
+}
 
 /** A row of a report. Times are ISO 8601, or null if the ledger does not record them for this grouping. */
 export type ReportRow = Awaited<ReturnType<typeof rowsOf>>[number];
@@ -30,25 +36,22 @@ export function nameIn(row: Names, group: Group): string {
   return group === 'organization' ? (row.organization ?? '(unknown)') : (row[group] ?? '');
 }
 
-/** Rows of a report by day: more would take this process, which also serves the API, too much time and memory. */
+/** Rows of a report: more would take this process, which also serves the API, too much time and memory. */
 const maxRows = 100_000;
-
-export class ReportTooLargeError extends Error {
-  override message = `the report would have more than ${maxRows} rows: ask for fewer days, one organization, or fewer groups`;
-}
 
 /** User agents and key ids listed for a row. */
 const maxListed = 20;
 
 type GroupTotals = ReturnType<typeof emptyTotals>;
 
-/** The totals of a row before any call is added: about these days, or about one day. */
-function emptyTotals(names: Names, days: number, day: number | undefined) {
+/** The totals of a row before any call is added: about the whole range, or about one day. */
+function emptyTotals(names: Names, day: number | undefined) {
   return {
     names: day === undefined ? names : { day: dayName(day), ...names },
     day,
-    /** Calls on each day since `usage.readFrom`; empty in a row about one day. */
-    daily: new Float64Array(day === undefined ? days : 0),
+    /** Empty in a row about one day. */
+    daily: new Map() as Daily,
+    sum: undefined as Map<number, number> | undefined,
     attributed: 0,
     unattributed: 0,
     first: Infinity,
@@ -66,14 +69,17 @@ function emptyTotals(names: Names, days: number, day: number | undefined) {
  */
 export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promise<ReportRow[]> {
   const { firstDay, lastDay } = usage.query;
-  const offset = firstDay - usage.readFrom;
+  const { signal } = usage;
   const byDay = groupBy.includes('day');
-  const namesOf = namer(groupBy);
+  const nameOf = namer(groupBy);
   const groups = new Map<string, GroupTotals>();
-  const groupOf = (names: Names, id = JSON.stringify(names), day?: number): GroupTotals =>
+  const groupOf = ({ names, id }: Name, day?: number): GroupTotals =>
     getOrInsert(groups, `${day ?? ''} ${id}`, () => {
-      if (byDay && groups.size >= maxRows) throw new ReportTooLargeError();
-      return emptyTotals(names, lastDay - usage.readFrom + 1, day);
+      if (groups.size >= maxRows) {
+        const remedy = 'fewer days, one organization, or fewer groups';
+        throw new ReportTooLargeError(`have more than ${formatNumber(maxRows)} rows`, remedy);
+      }
+      return emptyTotals(names, day);
     });
   const addCalls = (group: GroupTotals, keyId: string, operation: string, calls: number): void => {
     group[isAttributed(keyId) ? 'attributed' : 'unattributed'] += calls;
@@ -81,24 +87,24 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
   };
 
   if (byDay && groupBy.length === 1)
-    for (let day = firstDay; day <= lastDay; day += 1) groupOf({}, undefined, day);
-  for await (const { key, keyId, operation, status, daily } of yieldingItems(seriesOf(usage.keys))) {
-    const names = namesOf(key, operation, status);
-    const id = JSON.stringify(names);
+    for (let day = firstDay; day <= lastDay; day += 1) groupOf(named({}), day);
+  for await (const { key, series } of yieldingItems(seriesOf(usage.keys), signal)) {
+    const { keyId, operation, status, daily } = series;
+    const name = nameOf(key, operation, status);
     if (byDay) {
-      daily.subarray(offset).forEach((calls, i) => {
-        if (calls > 0) addCalls(groupOf(names, id, firstDay + i), keyId, operation, calls);
-      });
+      for (const [day, calls] of daily) {
+        if (day >= firstDay && calls > 0) addCalls(groupOf(name, day), keyId, operation, calls);
+      }
     } else {
-      const group = groupOf(names, id);
-      daily.forEach((calls, i) => (group.daily[i] = (group.daily[i] ?? 0) + calls));
-      addCalls(group, keyId, operation, totalOf(daily.subarray(offset)));
+      const group = groupOf(name);
+      addDaily(group, series.daily);
+      addCalls(group, keyId, operation, callsOn(series.daily, firstDay));
     }
   }
   if (!byDay && !groupBy.includes('status')) {
-    for await (const key of yieldingItems(usage.keys)) {
+    for await (const key of yieldingItems(usage.keys, signal)) {
       for (const [operation, { first, last }] of key.uses) {
-        const group = groupOf(namesOf(key, operation));
+        const group = groupOf(nameOf(key, operation));
         group.first = Math.min(group.first, first);
         group.last = Math.max(group.last, last);
         if (isAttributed(key.keyId) && key.keyId !== moreKeys) group.keyIds.add(key.keyId);
@@ -109,27 +115,36 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
     }
   }
   const all = [...groups.values()].toSorted(
-    (a, b) => (a.day ?? 0) - (b.day ?? 0) || callsOf(b) - callsOf(a) || b.last - a.last,
+    (a, b) => (a.day ?? 0) - (b.day ?? 0) || totalOf(b) - totalOf(a) || b.last - a.last,
   );
-  return await rowsOf(usage, all, offset);
+  return await rowsOf(usage, all);
 }
 
 function* seriesOf(keys: readonly KeySeen[]) {
-  for (const key of keys) for (const series of key.series) yield { key, ...series };
+  for (const key of keys) for (const series of key.series) yield { key, series };
 }
 
 function namer(groupBy: readonly Group[]) {
   const by = new Set(groupBy);
-  return ({ organizationId, keyId, client }: KeySeen, operation: string, status = ''): Names => ({
-    ...((by.has('organization') || by.has('client')) && { organization: organizationId }),
-    ...(by.has('client') && { client: clientName(keyId, client) }),
-    ...(by.has('operation') && { operation }),
-    ...(by.has('status') && { status }),
-  });
+  return ({ organizationId, keyId, client }: KeySeen, operation: string, status = ''): Name => {
+    const shown = clientName(keyId, client);
+    const names = {
+      ...((by.has('organization') || by.has('client')) && { organization: organizationId }),
+      ...(by.has('client') && { client: shown }),
+      ...(by.has('operation') && { operation }),
+      ...(by.has('status') && { status }),
+    };
+    return named(names);
+  };
 }
 
-async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: number) {
-  const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
+function named(names: Names): Name {
+  return { names, id: JSON.stringify(names) };
+}
+
+async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {
+  const { firstDay, lastDay } = usage.query;
+  const total = groups.reduce((calls, group) => calls + totalOf(group), 0);
   const wholeRange = measuredIn(usage, rangeOf(usage.query));
   const ofDays = new Map<number, Measured>();
   const measuredOn = (day: number): Measured =>
@@ -137,7 +152,7 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: numb
   const unchecked = usage.keys.filter(({ keyId }) => keyId === uncheckedKey);
   const lastUnchecked = new Map<unknown, number>(unchecked.map((key) => [key.organizationId, lastUse(key)]));
   const rowOf = (group: GroupTotals) => {
-    const calls = callsOf(group);
+    const calls = totalOf(group);
     const { names, day, daily, first, last } = group;
     const measured = day === undefined ? wholeRange : measuredOn(day);
     const lastSeen = last === -Infinity ? null : formatInstant(last);
@@ -152,7 +167,10 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: numb
       unattributed: group.unattributed,
       measured,
       /** Calls on each day of the range; empty in a row about one day. */
-      daily: [...daily.subarray(offset)],
+      get daily(): number[] {
+        // Made when it is shown, since that of very many rows would fill the memory.
+        return day === undefined ? daysOf(daily, firstDay, lastDay) : [];
+      },
       trend: day === undefined ? trendOf(usage, daily) : null,
       firstSeen: first === Infinity ? null : formatInstant(first),
       lastSeen,
@@ -176,8 +194,23 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[], offset: numb
     };
   };
   const rows: ReturnType<typeof rowOf>[] = [];
-  for await (const group of yieldingItems(groups)) rows.push(rowOf(group));
+  for await (const group of yieldingItems(groups, usage.signal)) rows.push(rowOf(group));
   return rows;
 }
 
-const callsOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;
+const totalOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;
+
+/** Adds calls on some days. Most rows have those of one series, which are not copied. */
+function addDaily(group: GroupTotals, daily: Daily): void {
+  if (group.daily.size === 0) group.daily = daily;
+  else {
+    const sum = (group.sum ??= new Map(group.daily));
+    for (const [day, calls] of daily) sum.set(day, (sum.get(day) ?? 0) + calls);
+    group.daily = sum;
+  }
+}
+
+/** The calls on each day from `firstDay` to `lastDay`. */
+function daysOf(daily: Daily, firstDay: number, lastDay: number): number[] {
+  return Array.from({ length: lastDay - firstDay + 1 }, (_, i) => daily.get(firstDay + i) ?? 0);
+}

@@ -5,14 +5,15 @@ import { groupUsage } from './group-usage.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
 import { gapsIn, measuredIn, readUsage, type Usage } from './usage.ts';
 
-/** Reads the ledger and reports on it as of `now` (ms). Throws a ReportTooLargeError. */
+/** Reads the ledger and reports on it as of `now` (ms). Throws a ReportTooLargeError; throws if aborted. */
 export async function reportUsage(
   store: RedisClient,
   prefix: string,
   query: UsageQuery,
   now: number,
+  signal?: AbortSignal,
 ): Promise<UsageReport> {
-  return await reportOf(await readUsage(store, prefix, query, now), query.groupBy);
+  return await reportOf(await readUsage(store, prefix, query, now, signal), query.groupBy);
 }
 
 /** A report as `/usage` and `admin usage --json` give it. Times are ISO 8601. */

@@ -4,7 +4,7 @@ import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage, untilWritten } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { callsServed, lastUse, readLedger } from '../ledger/ledger-reader.ts';
+import { callsOn, callsServed, lastUse, readLedger } from '../ledger/ledger-reader.ts';
 import { minutesOf, toGap } from './report.ts';
 import { isAttributed, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
@@ -33,7 +33,14 @@ export async function retireCheck(
   const range = { start: now - days * dayMs, end: now };
   await untilWritten(store, prefix, now, signal);
   const daysTouched = { firstDay: dayOf(range.start), lastDay: dayOf(now) };
-  const keys = await readLedger(store, prefix, daysTouched, organizationId);
+  // Of the others, the last use is enough, however many they are.
+  const isCounted = (keyId: string): boolean => !isAttributed(keyId);
+  const keys = await readLedger(store, prefix, daysTouched, {
+    organizationId,
+    isCounted,
+    signal,
+    most: Infinity,
+  });
   const callers = keys
     .filter(({ keyId }) => isAttributed(keyId))
     .flatMap(({ organizationId: organization, keyId, client: label, uses }) => {
@@ -49,7 +56,7 @@ export async function retireCheck(
       .map((key) => ({
         organization: key.organizationId,
         /** On the UTC days that the period touches. */
-        calls: totalOf(key.series.map(({ daily }) => totalOf(daily))),
+        calls: totalOf(key.series.map(({ daily }) => callsOn(daily))),
         ...(id === unattributedKey && { served: callsServed(key) }),
         lastSeen: formatInstant(lastUse(key)),
       }));

@@ -1,9 +1,8 @@
 import { dayMs } from '../../lib/days.ts';
 import type { Interval } from '../../lib/iso8601.ts';
-import { totalOf } from '../../lib/numbers.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
-import { readLedger } from '../ledger/ledger-reader.ts';
+import { callsOn, readLedger, type Daily } from '../ledger/ledger-reader.ts';
 import { rangeOf, type UsageQuery } from './usage-query.ts';
 
 /** What the ledger says about a range of days, ready to be grouped in any way. */
@@ -12,16 +11,19 @@ export type Usage = Awaited<ReturnType<typeof readUsage>>;
 /** Whether a period was measured. If it was not (`no`), a 0 means nothing. */
 export type Measured = 'yes' | 'partly' | 'no';
 
-/** Reads the usage of a range of days as of `now` (ms). */
+/** Reads the usage of a range of days as of `now` (ms). Throws a ReportTooLargeError; throws if aborted. */
 export async function readUsage(
   store: RedisClient,
   prefix: string,
   query: Omit<UsageQuery, 'groupBy'>,
   now: number,
+  signal?: AbortSignal,
 ) {
+  const { organizationId } = query;
+  // Up to 13 days before the range, for the trend.
   const readFrom = Math.min(query.firstDay, query.lastDay - 13);
   const range = { firstDay: readFrom, lastDay: query.lastDay };
-  const keys = await readLedger(store, prefix, range, query.organizationId);
+  const keys = await readLedger(store, prefix, range, { organizationId, signal });
   let oldest = readFrom * dayMs;
   for (const { uses } of keys) for (const { last } of uses.values()) oldest = Math.min(oldest, last);
   const span = { start: oldest, end: Math.max(now, rangeOf(query).end) };
@@ -31,8 +33,7 @@ export async function readUsage(
     query,
     /** ms */
     now,
-    /** First day of `daily` of all series: up to 13 days before the range, for the trend. */
-    readFrom,
+    signal,
     /** When calls may have gone uncounted (ms), as far back as any figure of a report reaches. */
     gaps,
   };
@@ -55,9 +56,10 @@ export function gapsIn({ gaps }: Pick<Usage, 'gaps'>, { start, end }: Interval):
 }
 
 /** The last seven days of the range compared with the seven before, by calls per day up to the end of the range. */
-export function trendOf(usage: Usage, daily: Float64Array) {
-  const last7Days = totalOf(daily.subarray(-7));
-  const previous7Days = totalOf(daily.subarray(-14, -7));
+export function trendOf(usage: Usage, daily: Daily) {
+  const { lastDay } = usage.query;
+  const last7Days = callsOn(daily, lastDay - 6);
+  const previous7Days = callsOn(daily, lastDay - 13, lastDay - 7);
   const { end } = rangeOf(usage.query);
   return {
     last7Days,

@@ -10,6 +10,7 @@ import {
 } from '../../../src/deprecation/ledger/keys.ts';
 import { silenceMs } from '../../../src/deprecation/ledger/coverage.ts';
 import { createLedger } from '../../../src/deprecation/ledger/ledger.ts';
+import { readLedger } from '../../../src/deprecation/ledger/ledger-reader.ts';
 import { reportOf, reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck, retireCheckLines } from '../../../src/deprecation/reports/retire-check.ts';
 import type { Call } from '../../../src/deprecation/ledger/tally.ts';
@@ -57,11 +58,11 @@ describe('the usage report', () => {
     const uses = new Map([['getProfile', { first: 0, last: 1 }]]);
     const keys = callers.map((caller) => {
       const { keyId } = caller;
-      const daily = new Float64Array(30).fill(1);
+      const daily = new Map(Array.from({ length: 30 }, (_, i) => [query.firstDay + i, 1]));
       const series = [{ keyId, operation: 'getProfile', status: '2xx', daily }];
       return { ...caller, client: undefined, uses, agents: new Map(), series };
     });
-    const usage = { keys, query, now: 20_029 * dayMs, readFrom: query.firstDay, gaps: [] };
+    const usage = { keys, query, now: 20_029 * dayMs, signal: undefined, gaps: [] };
     await countingTurns(async (turnNow) => {
       const made = await reportOf(usage, ['client']);
       expect(made.rows).toHaveLength(5000);
@@ -317,6 +318,23 @@ describe('the usage report', () => {
     await own.stop();
   });
 
+  test('is refused if it would be made of too much, and stops when nobody waits for it', async () => {
+    const { prefix, now, ledger } = await history(
+      '2027-03-01T00:00:00Z',
+      [['2027-03-01T10:00:00Z', ios]],
+      '2027-03-01T12:00:00Z',
+    );
+    const range = { firstDay: dayOf(now), lastDay: dayOf(now) };
+    // One count, one use and one user agent.
+    expect(await readLedger(redis, prefix, range, { most: 3 })).toHaveLength(1);
+    await expect(readLedger(redis, prefix, range, { most: 2 })).rejects.toThrow(
+      'the report would be made of more than 2 entries of the ledger: ask for fewer days, or for one organization',
+    );
+    const reading = readLedger(redis, prefix, range, { signal: AbortSignal.abort() });
+    await expect(reading).rejects.toThrow('aborted');
+    await ledger.close();
+  });
+
   test('is refused if it would have too many rows', async () => {
     const { prefix, now, ledger } = await history('2027-03-01T00:00:00Z', [], '2027-03-31T12:00:00Z');
     const base = organizationBase(prefix, 'acme');
@@ -325,7 +343,7 @@ describe('the usage report', () => {
     for (let day = 0; day < 30; day += 1)
       await redis.hset(dayKey(base, dayName(dayOf(now) - day)), ...fields);
     await expect(report(prefix, now, { group: 'day,client' })).rejects.toThrow(
-      'the report would have more than 100000 rows: ask for fewer days, one organization, or fewer groups',
+      'the report would have more than 100,000 rows: ask for fewer days, one organization, or fewer groups',
     );
     expect((await report(prefix, now, { group: 'client' })).rows).toHaveLength(3500);
     await ledger.close();
