@@ -87,7 +87,7 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
   };
 
   if (byDay && groupBy.length === 1)
-    for (let day = firstDay; day <= lastDay; day += 1) groupOf(named({}), day);
+    for (let day = firstDay; day <= lastDay; day += 1) groupOf(named({}, false), day);
   for await (const { key, series } of yieldingItems(seriesOf(usage.keys), signal)) {
     const { keyId, operation, status, daily } = series;
     const name = nameOf(key, operation, status);
@@ -128,18 +128,20 @@ function namer(groupBy: readonly Group[]) {
   const by = new Set(groupBy);
   return ({ organizationId, keyId, client }: KeySeen, operation: string, status = ''): Name => {
     const shown = clientName(keyId, client);
+    // A label may look like the id of another key, or like `(more keys)`.
+    const isLabel = by.has('client') && shown !== clientName(keyId);
     const names = {
       ...((by.has('organization') || by.has('client')) && { organization: organizationId }),
       ...(by.has('client') && { client: shown }),
       ...(by.has('operation') && { operation }),
       ...(by.has('status') && { status }),
     };
-    return named(names);
+    return named(names, isLabel);
   };
 }
 
-function named(names: Names): Name {
-  return { names, id: JSON.stringify(names) };
+function named(names: Names, isLabel: boolean): Name {
+  return { names, id: `${isLabel} ${JSON.stringify(names)}` };
 }
 
 async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {

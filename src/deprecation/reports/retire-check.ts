@@ -65,7 +65,12 @@ export async function retireCheck(
   const gaps = findGaps(await readCoverage(store, prefix, range), range, now, 0).map(toGap);
   const reasons: string[] = [];
   const span = days === 1 ? 'day' : `${days} days`;
-  const clients = new Set(callers.map((caller) => `${caller.organization ?? ''}\n${caller.client}`)).size;
+  const clients = new Set(
+    // A label may look like the id of another key.
+    callers.map(({ organization, client, keyId }) =>
+      JSON.stringify([organization, client, client !== clientName(keyId)]),
+    ),
+  ).size;
   if (clients > 0) reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
   if (unchecked.length > 0) {
     const calls = totalOf(unchecked.map((one) => one.calls));

@@ -318,6 +318,38 @@ describe('the usage report', () => {
     await own.stop();
   });
 
+  test('has a row of its own for each client whose label looks like the name of another', async () => {
+    const labelled = (keyId: string, client: string) => ({ keyId, client });
+    const time = '2027-03-01T10:00:00Z';
+    const { prefix, now, ledger } = await history(
+      '2027-03-01T00:00:00Z',
+      [
+        [time, { status: 401 }],
+        [time, labelled('k_1', '(unattributed)')],
+        [time, { status: 410, isUnchecked: true }],
+        [time, labelled('k_2', '(key not checked)')],
+        [time, labelled('k_3', 'k_4')],
+        [time, { keyId: 'k_4' }],
+      ],
+      '2027-03-01T12:00:00Z',
+    );
+    const { rows } = await report(prefix, now, { group: 'client' });
+    expect(rows.map(({ client, calls, keyIds }) => [client, calls, ...keyIds].join(' ')).toSorted()).toEqual([
+      '(key not checked) 1',
+      '(key not checked) 1 k_2',
+      '(unattributed) 1',
+      '(unattributed) 1 k_1',
+      'k_4 1 k_3',
+      'k_4 1 k_4',
+    ]);
+    expect((await report(prefix, now, { group: 'client,status' })).rows).toHaveLength(6);
+    expect((await report(prefix, now, { group: 'organization' })).rows).toHaveLength(1);
+    expect((await retireCheck(redis, prefix, { days: 30, now })).reasons).toContain(
+      '4 clients called in the last 30 days',
+    );
+    await ledger.close();
+  });
+
   test('is refused if it would be made of too much, and stops when nobody waits for it', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',

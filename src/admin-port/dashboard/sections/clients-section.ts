@@ -9,7 +9,9 @@ import { choices, section, table, usageColumns, type Column } from '../component
 
 const clientTable = {
   className: 'wide clients',
-  keyOf: ({ organization, client }: ReportRow) => encodeURIComponent(JSON.stringify([organization, client])),
+  keyOf: ({ organization, client, keys, keyIds: [keyId] }: ReportRow) =>
+    // The label of a client may look like the name of another row.
+    encodeURIComponent(JSON.stringify([organization, client, keys > 1 ? 'several keys' : keyId])),
 };
 
 /** Clients with recent calls, the latest first. */
