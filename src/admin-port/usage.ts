@@ -6,9 +6,15 @@ import { bytesOf, jsonParts } from '../lib/long-texts.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
+import type { ReportQueue } from './report-queue.ts';
 
 /** `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query. */
-export function usage(store: RedisClient, keyPrefix: string, now: () => Promise<number>): RequestHandler {
+export function usage(
+  store: RedisClient,
+  keyPrefix: string,
+  now: () => Promise<number>,
+  inTurn: ReportQueue,
+): RequestHandler {
   return async (request, response) => {
     const { fields, reasons } = readParameters(request.originalUrl, [
       'from',
@@ -31,12 +37,16 @@ export function usage(store: RedisClient, keyPrefix: string, now: () => Promise<
       });
       return;
     }
-    const report = await reportUsage(store, keyPrefix, read.query, at);
+    const { report, bytes } = await inTurn(async () => {
+      const made = await reportUsage(store, keyPrefix, read.query, at);
+      return { report: made, bytes: await bytesOf(format === 'csv' ? reportCsv(made) : jsonParts(made)) };
+    });
     if (format === 'csv') {
       response.attachment(
         `usage-by-${report.groupBy.replaceAll(',', '-')}-${report.from}-to-${report.to}.csv`,
       );
-      response.type('text/csv; charset=utf-8').send(await bytesOf(reportCsv(report)));
-    } else response.type('json').send(await bytesOf(jsonParts(report)));
+      response.type('text/csv; charset=utf-8');
+    } else response.type('json');
+    response.send(bytes);
   };
 }

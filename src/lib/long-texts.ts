@@ -1,10 +1,10 @@
 import { inBatches } from './collections/batches.ts';
 import { yieldingChunks } from './time-slices.ts';
 
-/** The UTF-8 bytes of a text in parts, which are made and encoded in time slices; rejects if aborted. */
-export async function bytesOf(parts: Iterable<string>, signal?: AbortSignal): Promise<Buffer> {
+/** The UTF-8 bytes of a text in parts, which are made and encoded in time slices. */
+export async function bytesOf(parts: Iterable<string>): Promise<Buffer> {
   const bytes: Buffer[] = [];
-  for await (const [part] of yieldingChunks(parts, 1, signal)) bytes.push(Buffer.from(part ?? ''));
+  for await (const [part] of yieldingChunks(parts, 1)) bytes.push(Buffer.from(part ?? ''));
   return Buffer.concat(bytes);
 }
 

@@ -19,16 +19,15 @@ export const quietDays = 7;
 /** How many organizations can be chosen. */
 export const maxOrganizations = 1000;
 
-/** Reads the data of a page as of `now` (ms). Throws a ReportTooLargeError; throws if aborted. */
+/** Reads the data of a page as of `now` (ms). Throws a ReportTooLargeError. */
 export async function readDashboardData(
   store: RedisClient,
   prefix: string,
   query: DashboardQuery,
   now: number,
-  signal?: AbortSignal,
 ) {
   const [usage, organizations] = await Promise.all([
-    readUsage(store, prefix, query, now, signal),
+    readUsage(store, prefix, query, now),
     store.zrevrange(activeOrganizationsKey(prefix), 0, maxOrganizations - 1),
   ]);
   const report = async (...groups: Group[]) => await reportOf(usage, groups);

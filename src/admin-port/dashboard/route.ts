@@ -5,6 +5,7 @@ import type { Log } from '../../log.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { readParameters } from '../parameters.ts';
 import { explainError, type AdminProblem } from '../problem.ts';
+import type { ReportQueue } from '../report-queue.ts';
 import { shareReads } from '../shared-reads.ts';
 import { readDashboardData } from './dashboard-data.ts';
 import { renderDashboard, renderProblem } from './page.ts';
@@ -20,13 +21,15 @@ interface DashboardOptions {
   now: () => number;
   /** That of the ledger. */
   ledgerNow: () => Promise<number>;
+  inTurn: ReportQueue;
 }
 
 /** `/`: the dashboard. Its problems are pages too. */
 export function dashboard(options: DashboardOptions): RequestHandler {
-  const { store, keyPrefix, policy, readCutover, log, now, ledgerNow } = options;
+  const { store, keyPrefix, policy, readCutover, log, now, ledgerNow, inTurn } = options;
   const read = shareReads(
-    async (query: DashboardQuery) => readDashboardData(store, keyPrefix, query, await ledgerNow()),
+    (query: DashboardQuery) =>
+      inTurn(async () => readDashboardData(store, keyPrefix, query, await ledgerNow())),
     now,
     ({ firstDay, lastDay, organizationId, groupBy }) =>
       JSON.stringify([firstDay, lastDay, organizationId, groupBy]),
