@@ -59,3 +59,12 @@ test('a change that fails, since a key has a wrong type, takes no name from anyb
   expect(await store.hget(profileKey(base, 'u-1'), 'u')).toBe('Ada');
   expect(await store.hgetall(namesBucketKey(base, '0', '0'))).toEqual({ Ada: 'u-1' });
 });
+
+test('a user whose name the index gives to somebody else does not release it', async () => {
+  const change = async (username: string) =>
+    await putProfile(store, base, 'u-1', { username }, await readWriteSnapshot(store, base, 'u-1'));
+  await change('Ada');
+  await store.hset(namesBucketKey(base, '0', '0'), 'Ada', 'u-2');
+  await change('Bob');
+  expect(await store.hgetall(namesBucketKey(base, '0', '0'))).toEqual({ Ada: 'u-2', Bob: 'u-1' });
+});

@@ -56,7 +56,9 @@ if unused and awaits_replay(unused) then unused = false end
 if unused then redis.call('ZADD', unreferenced_pictures_key(), now, unused) end
 local set = { 't', now, 'b', epoch }
 if name ~= '' then
-  if from ~= '' and normalized_from ~= normalized_name then release(index, normalized_from) end
+  if from ~= '' and normalized_from ~= normalized_name and holder_of(index, normalized_from) == user then
+    release(index, normalized_from)
+  end
   claim(index, normalized_name, user)
   set[5], set[6] = 'u', name
 end
