@@ -14,7 +14,10 @@ import { probeSucceeded, type DeliveryOutcome } from './rules.ts';
 export interface Delivered {
   outcome: DeliveryOutcome;
   uploaded?: UploadedFile;
-  /** In words: which part of an accepted change the legacy service did not make, or the code of its refusal. */
+  /**
+   * In words: which part of an accepted change the legacy service did not make, the code of its refusal, or why there is
+   * no response.
+   */
   remark?: string;
 }
 
@@ -102,7 +105,9 @@ export function createDelivery(options: DeliveryOptions) {
         response = await legacy.send(prepared.request);
         body = await bodyOf(response);
       } catch (error) {
-        return { outcome: { kind: isUndelivered(error) ? 'unreachable' : 'lost' } };
+        const reason = causeOf(error);
+        if (isUndelivered(error)) return { outcome: { kind: 'unreachable', reason } };
+        return { outcome: { kind: 'lost' }, remark: reason };
       }
       const answer = await readAnswer(response, body);
       const { status, headers } = response;
@@ -131,6 +136,12 @@ export function createDelivery(options: DeliveryOptions) {
       }
     },
   };
+}
+
+/** Why a request has no response: that of the problem, which clients would be sent, or of a body that broke off. */
+function causeOf(error: unknown): string {
+  const { cause = error } = error as Error;
+  return (cause as Error).message;
 }
 
 /** What a response contains besides its status. */

@@ -57,8 +57,8 @@ export type DeliveryOutcome =
    * `retryAfter`: its Retry-After, in s.
    */
   | { kind: 'answered'; status: number; isForeign?: boolean; retryAfter?: number }
-  /** It was certainly not delivered: there was no connection. */
-  | { kind: 'unreachable' }
+  /** It was certainly not delivered: there was no connection, for this reason. */
+  | { kind: 'unreachable'; reason?: string }
   /** It may take effect, or may have done so: no response in time, or a broken connection. */
   | { kind: 'lost' };
 
@@ -103,7 +103,8 @@ export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutM
   const afterMs = Math.max(delayAfter(attempts.sent), Math.min(asked, delays.longest));
   const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs) };
   if (outcome.kind === 'unreachable') {
-    return { kind: 'pause', reason: 'the legacy service cannot be reached' };
+    const reason = outcome.reason === undefined ? '' : ` (${outcome.reason})`;
+    return { kind: 'pause', reason: `the legacy service cannot be reached${reason}` };
   }
   if (outcome.kind === 'lost') return doubtful;
   const { status, isForeign = false } = outcome;

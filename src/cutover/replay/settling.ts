@@ -79,7 +79,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       queued.change.kind === 'put' && (queued.isRetry || queued.change.username !== undefined);
     const next = nextAfter(outcome, { sent, claimsName, hasOlder }, timeoutMs);
     const status = outcome.kind === 'answered' ? outcome.status : 0;
-    entry.answer = status === 0 ? 'no response' : `${status}${remark === undefined ? '' : ` (${remark})`}`;
+    entry.answer = `${status === 0 ? 'no response' : status}${remark === undefined ? '' : ` (${remark})`}`;
     if (next.kind === 'pause') {
       const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
       return throttle.pause(next.reason + which);
@@ -102,7 +102,8 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     entry.failingSince ??= now();
     const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
     if (isSuspectAgain(entry, failedForLong && (await delivery.probe(queued, key.apiKey)))) {
-      return await setAside(entry, status, remark ?? 'it failed for ten minutes, while reads succeeded');
+      const code = remark === undefined ? '' : `${remark}: `;
+      return await setAside(entry, status, `${code}it failed for ten minutes, while reads succeeded`);
     }
     hold(entry, next.afterMs);
   }

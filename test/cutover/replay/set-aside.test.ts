@@ -108,6 +108,15 @@ describe('a change that the legacy service fails to make', () => {
     ]);
   });
 
+  test('is logged with the reason why there is no response, too', async () => {
+    const warn = jest.spyOn(here.log, 'warn');
+    here.legacy.behaviour.reset = 'before';
+    await here.put('ada', 'Ada');
+    start();
+    await until(() => warn.mock.calls.length > 0);
+    expect(warn.mock.calls[0]?.[1]).toMatchObject({ status: 0, code: 'read ECONNRESET' });
+  });
+
   test('keeps waiting while reads fail as well, and is made once the legacy service has recovered', async () => {
     here.legacy.behaviour.failWith = 500;
     await here.put('ada', 'Ada');

@@ -54,7 +54,9 @@ test('an instance that cannot reach the legacy service leaves the replay to anot
   const other = here.start('other', now);
   cleanup.push(other.close);
   await until(
-    async () => (await here.queue.state()).pausedBecause === 'the legacy service cannot be reached',
+    async () =>
+      (await here.queue.state()).pausedBecause ===
+      'the legacy service cannot be reached (connect ECONNREFUSED 127.0.0.1:1)',
   );
   await until(async () => (await here.waiting()) === 0);
   expect((await here.queue.state()).pausedBecause).toBeUndefined();
