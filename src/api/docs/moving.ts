@@ -12,10 +12,10 @@ const code = (text: string): Html => html`<code>${text}</code>`;
 
 /** Complete programs for client teams; the tests run each file exactly as it is shown. */
 const snippets = [
-  { label: 'curl: the headers of one answer', file: 'headers.sh' },
-  { label: 'fetch, in browsers and elsewhere: in place of fetch', file: 'fetch-and-log.mjs' },
+  { label: 'curl: the headers of one response', file: 'headers.sh' },
+  { label: 'Browsers and elsewhere: fetchAndLog, to be called in place of fetch', file: 'fetch-and-log.mjs' },
   { label: 'Node: log-deprecated.mjs, for all calls of a program', file: 'log-deprecated.mjs' },
-  { label: 'Python: log_deprecated.py, for all calls by urllib', file: 'log_deprecated.py' },
+  { label: 'Python: log_deprecated.py, for all calls made with urllib', file: 'log_deprecated.py' },
 ].map(({ label, file }) => ({
   label,
   text: readFileSync(new URL(`snippets/${file}`, import.meta.url), 'utf8').trimEnd(),
@@ -33,8 +33,8 @@ export function movingSection(document: ContractDocument, operations: readonly P
     ${table('Headers of every response', ['Response header', 'Meaning'], headerRows(document, deprecated))}
     <h3>Log deprecated calls</h3>
     <p>
-      The code below logs one warning per path. It does not change the calls, and it logs no API key. Pages of
-      other origins can read the headers if the operator allows their origin.
+      Each program below logs one warning per method and path. It does not change the calls, and it logs no
+      API key. Pages of other origins can read the headers if the operator allows their origin.
     </p>
     ${snippets.map(({ label, text }) =>
       codeBlock(label, text.replaceAll(organizationHeader(contractDocument()), organizationHeader(document))),

@@ -85,7 +85,7 @@ export function renderDocs(document: ContractDocument, policy: DeprecationPolicy
         ${schemaSections(document)}
       </section>
       <footer>
-        <p>This page is generated from ${contractLink}, which tools can read.</p>
+        <p>This page is generated from ${contractLink}, the machine-readable contract.</p>
       </footer>
     </main>`;
   return renderPage(info.title, head, body);

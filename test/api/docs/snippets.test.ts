@@ -47,7 +47,7 @@ describe('the code shown to client teams', () => {
     expect(lines.map((line) => line.split(':')[0])).toEqual(['Deprecation', 'Sunset', 'Link', '']);
   });
 
-  test('fetch reports once per path, and passes the answer on', async () => {
+  test('fetch reports once per method and path, and passes the answer on', async () => {
     const program = `
       import { fetchAndLog } from './fetch-and-log.mjs';
       const headers = { 'x-api-key': process.env.API_KEY, '${bridge.config.organizationHeader}': process.env.ORGANIZATION_ID };
@@ -81,6 +81,25 @@ describe('the code shown to client teams', () => {
     expectTold(text, 2);
     expect(text).toContain(`deprecated: GET ${bridge.url}/api/profile/ {`);
     expect(text).toContain(`deprecated: GET ${bridge.url}/api/profile/username/deny/ {`);
+  });
+
+  test('Node changes no call, whatever headers the response has', async () => {
+    const program = `
+      import { createServer } from 'node:http';
+      import { once } from 'node:events';
+      const server = createServer((request, response) => response.setHeader('X-Name', '\u00fc').end()).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const answer = await fetch('http://127.0.0.1:' + server.address().port);
+      console.log(answer.status, answer.headers.get('x-name'));
+      server.close();`;
+    const text = await run(process.execPath, [
+      '--import',
+      './log-deprecated.mjs',
+      '--input-type=module',
+      '-e',
+      program,
+    ]);
+    expect(text).toBe('200 \u00fc\n');
   });
 
   testWith('python3')('Python reports calls of urllib once per path, whatever the answer', async () => {

@@ -17,11 +17,10 @@ function report(method, url, header) {
 
 // fetch
 subscribe('undici:request:headers', ({ request, response }) => {
-  const headers = new Headers();
-  response.headers.forEach((text, i, all) => {
-    if (i % 2 === 1) headers.append(String(all[i - 1]), String(text));
-  });
-  report(request.method, new URL(request.path, request.origin), (name) => headers.get(name));
+  const isOf = (name) => (_, i, all) => i % 2 === 1 && String(all[i - 1]).toLowerCase() === name;
+  report(request.method, new URL(request.path, request.origin), (name) =>
+    response.headers.filter(isOf(name)).map(String).join(', '),
+  );
 });
 
 // node:http, node:https, and the libraries built on them
