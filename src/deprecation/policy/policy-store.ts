@@ -25,7 +25,7 @@ function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
     /** The headers of every response for it: a name, its value, the next name … */
     headers: deprecationHeaders(policy, baseUrl),
     /** Until when (ms) it refuses no request. */
-    servesAllUntil: servesAllUntil(policy),
+    servesAllUntil: servesAllUntil(policy, Date.now()),
   };
 }
 

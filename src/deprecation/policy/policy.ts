@@ -149,8 +149,9 @@ export function exemptionsFor(
   );
 }
 
-/** Until when (ms) every caller is served: the first brownout, or the sunset if that ends the API. */
-export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy): number {
+/** Until when (ms) every caller is served: the next brownout, or the sunset if that ends the API. */
+export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy, now: number): number {
   const sunset = afterSunset === 'gone' ? sunsetAt : undefined;
-  return Math.min(sunset ?? Infinity, ...brownouts.map(({ start }) => start));
+  const ahead = brownouts.filter(({ end }) => end > now);
+  return Math.min(sunset ?? Infinity, ...ahead.map(({ start }) => start));
 }
