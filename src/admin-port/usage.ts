@@ -24,7 +24,7 @@ export function usage(
       'format',
     ]);
     const { format = 'json' } = fields;
-    if (format !== 'json' && format !== 'csv') reasons.push(`format is json or csv, not "${format}"`);
+    if (format !== 'json' && format !== 'csv') reasons.push(`format must be json or csv, not "${format}"`);
     const at = await now();
     const read = readUsageQuery(fields, at, reasons);
     if (read.kind === 'invalid') {

@@ -35,7 +35,7 @@ export function createAccessLog(log: Log): (record: AccessRecord) => void {
 
 /**
  * The organization is logged only if a key has proven it. For a refusal by a rate limit or because of overload, the
- * client's address is logged if there is no key.
+ * client's address is logged if the caller is unknown.
  */
 function describe(record: AccessRecord): object {
   const { requestId, operation, status, code, caller, address, traceparent, failure } = record;

@@ -69,7 +69,7 @@ export function createApp(options: AppOptions): Express {
 
 const pageMethods = ['GET', 'HEAD', 'OPTIONS'];
 
-/** Answers OPTIONS with the methods of a page, and what is none of them with 405. */
+/** Answers OPTIONS with the methods of a page, and a method that is not one of them with 405. */
 const answerOtherMethods: RequestHandler = ({ method }, response, next) => {
   if (!pageMethods.includes(method)) throw methodNotAllowed(pageMethods);
   if (method === 'OPTIONS') response.setHeader('Allow', pageMethods.join(', ')).status(204).end();

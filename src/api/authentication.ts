@@ -10,7 +10,7 @@ import type { RedisClient } from '../redis/connection/client.ts';
 export interface AuthenticationOptions {
   store: RedisClient;
   keyPrefix: string;
-  /** Its real name carries the platform's brand (contract 5). */
+  /** The name of the header with the organization's id, which carries the platform's brand (contract 5). */
   organizationHeader: string;
   /** Absent if failed authentications are not limited. */
   countFailure?: FailureLimiter | undefined;
@@ -74,7 +74,10 @@ export function recordClaim(
 }
 
 /** Throws a 403 `admin-required` or `no-user` if the operation is not for this caller. */
-export function requireRole(caller: Caller, role: 'admin' | 'any', needsUser: boolean): void {
+export function requirePermission(
+  caller: Caller,
+  { role, needsUser }: { role: 'admin' | 'any'; needsUser: boolean },
+): void {
   if (role === 'admin' && caller.role !== 'admin') {
     throw new ProblemError('admin-required', 'This operation needs an API key with the admin role.');
   }

@@ -14,7 +14,7 @@ export interface AccessRecord {
   /** As claimed by the request; proven only once there is a caller. */
   organizationId: string | undefined;
   caller: Caller | undefined;
-  /** Whether it came with a key of which nobody has found out whether it is valid. */
+  /** Whether it came with an API key that nobody has checked. */
   isUnchecked: boolean;
   /** Why the request was refused. */
   code: ProblemCode | undefined;
@@ -56,7 +56,7 @@ interface Connection {
   settle: (response: Response) => void;
 }
 
-/** Requests of one connection that are served at the same time. Others wait, and no more are read. */
+/** How many requests of one connection are served at the same time. Others wait, and no more are read. */
 const maxUnsettled = 100;
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -69,7 +69,7 @@ function mayBegin({ unsettled }: Connection, { method }: Request): boolean {
 }
 
 /**
- * Requests of all connections that may wait; a connection with one more is closed. Node.js reads up to 2,500 at once,
+ * How many requests may wait, over all connections; a connection with one more is closed. Node.js reads up to 2,500 at once,
  * which take 200 times the memory of their bytes.
  */
 const maxWaiting = 10_000;
@@ -157,7 +157,7 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
 
   function onConnectionClose(connection: Connection): void {
     connection.isClosed = true;
-    // Of pipelined requests, Node.js before 24.20 closes only the response of the first. Later ones close all of them
+    // Node.js before 24.20 closes only the first of several pipelined responses; later versions close all of them, but
     // after this event.
     setImmediate(() => {
       for (const response of connection.unsettled) {

@@ -62,7 +62,7 @@ const stallTimeout = 60_000;
 /**
  * While the legacy service is the authority, forwards requests to it and relays its responses as they are. The mode of
  * a read is the one at its start; that of a change is decided once its body has arrived, so a slow upload never delays
- * a switch. Which side judges a caller before the body is decided at the start. Memory is bounded: bodies are spooled,
+ * a switch. Which side checks the caller before the body arrives is decided at the start. Memory is bounded: bodies are spooled,
  * responses streamed.
  */
 export function createForwarding(options: ForwardingOptions): Forwarding {
@@ -122,7 +122,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     }
   };
 
-  /** What Redis knows of a key, which the legacy service judges: it answers even while Redis is away. */
+  /** What Redis knows of a key. The legacy service judges it, so that Redis may be away. */
   async function lookUp(credentials: Credentials | undefined): Promise<AuthenticationOutcome | undefined> {
     if (credentials === undefined) return undefined;
     return await authenticate(store, credentials.base, credentials.sha256).catch(() => undefined);

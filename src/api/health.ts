@@ -19,8 +19,8 @@ export const livez: RequestHandler = (_request, response) => {
 };
 
 /**
- * `/readyz`: 200 while this instance can read from at least one master, which it tries, or forwards all requests, and
- * is not about to stop. The body lists what is degraded.
+ * `/readyz`: 200 while this instance can read from at least one master, which it tests, or forwards all requests; not
+ * once it is about to stop. The body lists what is degraded.
  */
 export function readyz(options: HealthOptions): RequestHandler {
   const { store, isDraining, forwardsAll, load, arePicturesAvailable } = options;

@@ -1,4 +1,5 @@
 import type { Operation } from '../contract/operations.ts';
+import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import type { Authenticate, AuthenticatedCaller } from './authentication.ts';
@@ -89,7 +90,7 @@ export function createOperations(options: OperationOptions): Row[] {
   ];
 }
 
-/** Checks that the parts of a row have types that fit; the rows of the table then have one type. */
+/** Type-checks that the parts of a row fit together, and then gives all rows one type. */
 function defineRow<Outcome, Body>(row: Row<Outcome, Body>): Row {
   return row as unknown as Row;
 }
@@ -99,10 +100,9 @@ export function byPathAndMethod(rows: readonly Row[]): ReadonlyMap<string, Reado
   const byPath = new Map<string, Map<string, Row>>();
   for (const row of rows) {
     for (const path of [row.path, row.path.slice(0, -1)]) {
-      const byMethod = byPath.get(path) ?? new Map<string, Row>();
+      const byMethod = getOrInsert(byPath, path, () => new Map<string, Row>());
       byMethod.set(row.method.toUpperCase(), row);
       if (row.method === 'get') byMethod.set('HEAD', row);
-      byPath.set(path, byMethod);
     }
   }
   return byPath;

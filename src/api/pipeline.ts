@@ -7,7 +7,7 @@ import type { TargetCheck } from '../lib/hosts.ts';
 import {
   authenticateCaller,
   recordClaim,
-  requireRole,
+  requirePermission,
   type AuthenticationOptions,
   type AuthenticatedCaller,
 } from './authentication.ts';
@@ -82,7 +82,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
       const sending = served === undefined ? undefined : sendAnswer(response, served);
       if (sending !== undefined) await sending;
     } catch (error) {
-      // Such as while there is too much to do.
+      // It was refused before authentication, for example as `overloaded`.
       if (callOf(response).organizationId === undefined) recordClaim(request, response, options);
       sendError(response, error);
     } finally {
@@ -130,13 +130,13 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
     const authenticated = await authenticateCaller(row.authenticate, request, response, options);
     const { caller } = authenticated.found;
     if (enforceRateLimit !== undefined) await enforceRateLimit(response, authenticated.base, caller.keyId);
-    requireRole(caller, row.role, row.needsUser);
+    requirePermission(caller, row);
     return authenticated;
   }
 
   /**
-   * The stages of a change from its body on. It is made under the given admission if its body has been received, or else
-   * asks for its own.
+   * The stages of a change from its body on. If `given`, the body has been received, and the change is made under that
+   * admission; otherwise it asks for one once it has been.
    */
   async function serveChange(
     row: Row,
@@ -164,7 +164,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
         // A request is checked against the key and the settings as they are when its body has arrived.
         if (isLate || hasWaited) {
           current = await authenticateCaller(row.authenticate, request, response, options);
-          requireRole(current.found.caller, row.role, row.needsUser);
+          requirePermission(current.found.caller, row);
         }
         if ('snapshot' in current.found) {
           const { snapshot, caller } = current.found;

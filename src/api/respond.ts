@@ -17,7 +17,7 @@ export type Answer =
 const json = 'application/json; charset=utf-8';
 
 export function methodNotAllowed(methods: readonly string[]): ProblemError {
-  return new ProblemError('method-not-allowed', `This path supports ${methods.join(', ')} only.`, {
+  return new ProblemError('method-not-allowed', `This path supports only ${methods.join(', ')}.`, {
     allow: methods,
   });
 }
@@ -89,8 +89,8 @@ function toProblem(error: unknown, call: Call): ProblemError {
     call.failure = String(error);
     return new ProblemError(
       'replay-unavailable',
-      'Too many changes of this organization wait for the legacy service. This one was not made; of a long list of ' +
-        'usernames a part may have been. Sending the same request again is safe.',
+      'Too many changes of this organization are waiting to be replayed to the legacy service. This one was not made; ' +
+        'if it is a long list of usernames, part of it may have been. Sending the same request again is safe.',
     );
   }
   call.failure = error instanceof Error ? error.stack : String(error);
@@ -100,7 +100,7 @@ function toProblem(error: unknown, call: Call): ProblemError {
   );
 }
 
-/** An error in one short line. One of several addresses tried has a code only, and OpenSSL's messages have many lines. */
+/** An error in one short line. That of several addresses tried has a code only; OpenSSL's messages have several lines. */
 function describeCause(cause: unknown): string {
   const { code, message } = cause as NodeJS.ErrnoException;
   return [code, message].filter(Boolean).join(': ').replaceAll(/\s+/g, ' ').trim().slice(0, 300);

@@ -70,7 +70,7 @@ export async function listen(
     // Node.js no longer tracks this connection: neither its time limits nor a shutdown would close it.
     setTimeout(() => socket.destroy(), lingerMs).unref();
     socket.on('error', () => {}).resume();
-    // It was pipelined: earlier requests are answered if that takes no longer, and this one is not.
+    // It was pipelined: earlier requests are answered if that takes no longer than lingerMs; this one is not.
     if (responseInProgress(socket)) return;
     const response = new classes.ServerResponse(request);
     response.assignSocket(socket);
@@ -145,13 +145,14 @@ const absoluteForm = /^https?:\/\/(\[[\da-f:.]+\]|[\w.~-]+)(:\d*)?([/?]|$)/i;
 const hostForm = /^(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:\d*)?$/i;
 
 /**
- * What a request has in place of exactly one Host header, which only HTTP/1.0 can do without (RFC 9112 §3.2), or of a
- * transfer coding that is read (RFC 9112 §6.1). Node.js takes any list of codings that ends in chunked for chunked.
+ * What is wrong with a request's Host header or transfer coding, to follow "The request has". There must be exactly one
+ * Host header, except in HTTP/1.0 (RFC 9112 §3.2), and no transfer coding but chunked (RFC 9112 §6.1): Node.js accepts
+ * any list that ends in chunked.
  */
 function headerFault({ rawHeaders, httpVersion, headers }: IncomingMessage): string | undefined {
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
-    return 'a Transfer-Encoding other than chunked of HTTP/1.1';
+    return 'an unsupported Transfer-Encoding (only chunked is supported, in HTTP/1.1)';
   }
   let host: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -161,7 +162,7 @@ function headerFault({ rawHeaders, httpVersion, headers }: IncomingMessage): str
     host = rawHeaders[at + 1] ?? '';
   }
   if (host === undefined) return httpVersion === '1.1' ? 'no Host header' : undefined;
-  return hostForm.test(host) ? undefined : 'a Host header that names no host';
+  return hostForm.test(host) ? undefined : 'a malformed Host header';
 }
 
 /**

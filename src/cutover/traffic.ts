@@ -85,7 +85,7 @@ export function createTraffic(options: TrafficOptions) {
       const end = (): Promise<void> => change.end().finally(ended);
       const response = await forwardChange(mirror, { ...change, end }, () => mark(change));
       if (credentials !== undefined && found !== undefined)
-        findings.judgedKey(credentials, response.status, found.kind);
+        findings.judgeKey(credentials, response.status, found.kind);
       return response;
     },
     /** Waits for changes, and for background work that outlives the responses. */
@@ -110,10 +110,10 @@ export function createTraffic(options: TrafficOptions) {
     if (admission.mode !== 'mirror') {
       return async ({ kind }) => {
         const { organizationId } = credentials;
-        if (kind === 'left-behind') findings.gap(organizationId, 'unmarked-change', 0);
+        if (kind === 'left-behind') findings.recordGap(organizationId, 'unmarked-change', 0);
         // It may take effect in mirror. Not with an unknown key: anybody could make up organizations with gaps.
         if (kind === 'unknown' && found?.kind === 'known')
-          findings.gap(organizationId, 'unmarked-change', outcomeDelay(legacy));
+          findings.recordGap(organizationId, 'unmarked-change', outcomeDelay(legacy));
       };
     }
     const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap);

@@ -81,7 +81,11 @@ const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const pingTimeoutMs = 1000;
 
 const gauges = {
-  ledger_flush_lag_seconds: ['Age of the latest call that is certainly in the ledger.', undefined, 'max'],
+  ledger_flush_lag_seconds: [
+    'Seconds since everything counted was last written to the ledger.',
+    undefined,
+    'max',
+  ],
   days_to_sunset: [
     'Days until the sunset, negative once it has passed; absent if none is set.',
     undefined,

@@ -34,9 +34,10 @@ export function answerWithMetrics(registry: Registry): void {
 }
 
 /**
- * The metrics of all workers of this process together: counts are summed; of what every worker reports (the phase, the
- * state of Redis), the worst value is shown. The counts of workers that have exited are kept, as they were last shown,
- * so that a count never falls; of one that does not answer, only its last known counts are shown.
+ * The metrics of all workers of this process together: counts are summed; of the lag and the states of Redis and of the
+ * picture store, the worst value is shown; the phase and the days to the sunset are those of the first worker. The
+ * counts of workers that have exited are kept, as they were last shown, so that a count never falls; of one that does
+ * not answer, only its last known counts are shown.
  */
 export function workersMetrics() {
   /** The workers to ask: those that are still starting have no metrics yet. */

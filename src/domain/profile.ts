@@ -24,7 +24,7 @@ export function templateFault(template: string): string | undefined {
 }
 
 /** Whether a template gives the reference a URL: not if an id is `.` or `..`, which leads to another folder. */
-export function fitsTemplate({ datasourceId, objectDefinitionId }: ObjectReference): boolean {
+export function canFillTemplate({ datasourceId, objectDefinitionId }: ObjectReference): boolean {
   return ![datasourceId, objectDefinitionId].some((id) => /^\.\.?$/.test(id));
 }
 

@@ -34,10 +34,12 @@ export function settingsFaults(settings: OrganizationSettings): string[] {
       `the minimum username length (${settings.minLength}) is above the maximum (${settings.maxLength})`,
     );
   }
-  const pattern = settings.pattern === undefined ? undefined : patternFault(settings.pattern);
-  if (pattern !== undefined) faults.push(`the username pattern is not a valid RE2 pattern: ${pattern}`);
-  const template = settings.objectImageUrlTemplate;
-  const fault = template === undefined ? undefined : templateFault(template);
-  if (fault !== undefined) faults.push(`the object URL template ${fault}`);
+  const { pattern, objectImageUrlTemplate: template } = settings;
+  const patternReason = pattern === undefined ? undefined : patternFault(pattern);
+  if (patternReason !== undefined) {
+    faults.push(`the username pattern is not a valid RE2 pattern: ${patternReason}`);
+  }
+  const templateReason = template === undefined ? undefined : templateFault(template);
+  if (templateReason !== undefined) faults.push(`the object URL template ${templateReason}`);
   return faults;
 }

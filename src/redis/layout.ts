@@ -1,4 +1,4 @@
-import type { RedisClient } from './connection/client.ts';
+import { wrongTypeOf, type RedisClient } from './connection/client.ts';
 import { compareAndSwap } from './compare-and-swap.ts';
 import { scanMembers } from './connection/scan.ts';
 import { layoutKey, localWritesKey, organizationBase, organizationsKey, settingsKey } from './keys.ts';
@@ -38,7 +38,7 @@ async function readRecorded(client: RedisClient, prefix: string): Promise<string
 /** Names a key of the wrong type, without which not even fsck can start. */
 async function orNamed<Reply>(key: string, reply: Promise<Reply>): Promise<Reply> {
   return await reply.catch((error: unknown) => {
-    if (!String(error).includes('WRONGTYPE')) throw error;
+    if (wrongTypeOf(error) === undefined) throw error;
     throw new Error(
       `remove the key ${key}, which has the wrong type, then run profile-bridge admin upgrade and fsck --repair`,
     );

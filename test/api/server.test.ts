@@ -197,7 +197,7 @@ describe('a raw connection', () => {
   ])('with a transfer coding that is not read is refused with 400: HTTP/%s, %s', async (version, headers) => {
     const received = await exchange(`GET /livez HTTP/${version}\r\nHost: a\r\n${headers}\r\n\r\n0\r\n\r\n`);
     expect(received).toMatch(/^HTTP\/1\.1 400 /);
-    expect(received).toContain('a Transfer-Encoding other than chunked of HTTP/1.1');
+    expect(received).toContain('an unsupported Transfer-Encoding (only chunked is supported, in HTTP/1.1)');
     expect(received).toMatch(/^connection: close\r$/im);
   });
 

@@ -4,7 +4,7 @@ import { setInLayer } from '../../src/deprecation/policy/policy-edits.ts';
 import { changePolicy } from '../../src/deprecation/policy/policy-store.ts';
 import { createReleasers } from '../../src/lib/releasers.ts';
 import { createLog } from '../../src/log.ts';
-import { openStore, reachStore } from '../../src/redis/connection/open.ts';
+import { openStore, openStoreForTool } from '../../src/redis/connection/open.ts';
 import { layoutKey, organizationBase } from '../../src/redis/keys.ts';
 import { layoutVersion } from '../../src/redis/layout.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
@@ -57,7 +57,7 @@ test('with WRITE_REPLICAS a write is answered once the replica has it, and 503 o
 
 test('with WRITE_REPLICAS an organization is registered, and a policy stored, once the replica has it', async () => {
   const releasers = createReleasers();
-  const store = await reachStore(bridge.config, releasers);
+  const store = await openStoreForTool(bridge.config, releasers);
   const edit = setInLayer({ successorUrl: 'https://kv.example/' });
   process.kill(replica.pid, 'SIGSTOP');
   try {

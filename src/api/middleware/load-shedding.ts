@@ -14,7 +14,7 @@ const largeBodyMemory = 24 * 1024 * 1024;
 
 /** A body that is being received or worked on. */
 interface OpenBody {
-  /** Counts the body as several if it will take so many bytes of memory; throws a 503 `overloaded` at the limit. */
+  /** Says how many bytes of memory the body will take: much counts as several. Throws a 503 `overloaded` at the limit. */
   reserve: (memory: number) => void;
   leave: () => void;
 }

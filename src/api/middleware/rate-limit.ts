@@ -27,7 +27,7 @@ export type Limiter = (response: Response, base: string, keyId: string) => Promi
 export function createLimiter(store: RedisClient, limit: RateLimit): Limiter {
   const detail = `This API key may send ${limit.requests} requests in ${limit.seconds} s.`;
   const count = countWith(new RateLimiterRedis(limiterOptions(store, limit)), 'key', limit, detail);
-  return async (response, base, keyId) => await count(response, requestCountKey(base, keyId));
+  return (response, base, keyId) => count(response, requestCountKey(base, keyId));
 }
 
 /** Counts a failed authentication from a client address; throws a 429 `rate-limited` if it is above the limit. */
@@ -48,8 +48,7 @@ export function createFailureLimiter(
   });
   const detail = 'Too many authentications from this address failed.';
   const count = countWith(limiter, 'address', limit, detail);
-  return async (request, response) =>
-    await count(response, authFailuresKey(keyPrefix, networkOf(request.ip)));
+  return (request, response) => count(response, authFailuresKey(keyPrefix, networkOf(request.ip)));
 }
 
 function limiterOptions(storeClient: RedisClient, { requests, seconds }: RateLimit) {
@@ -76,8 +75,8 @@ function countWith(limiter: RateLimiterAbstract, name: string, limit: RateLimit,
 }
 
 /**
- * What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has; and
- * all that a proxy does not name by an address.
+ * What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, which one client usually has. All
+ * for which a proxy gives no address count as one.
  */
 export function networkOf(entry: string | undefined): string {
   const address = ipOf(entry) ?? '';

@@ -46,7 +46,7 @@ export async function readUpload(request: Request, response: Response) {
   return { file: file.buffer, fields: readFields(texts) };
 }
 
-/** RFC 2046 §5.1.1. A long one that almost occurs in the body many times would be searched for all that time. */
+/** RFC 2046 §5.1.1. Searching for a long boundary whose beginning occurs in the body many times would be slow. */
 const maxBoundaryLength = 70;
 
 /** The boundary that separates the parts (RFC 2046 §5.1.1). */
@@ -125,7 +125,7 @@ function readTexts(body: Buffer, boundary: string, parsed: readonly ParsedPart[]
     if (part === undefined) continue;
     const encoding = part.encoding.trim().slice(0, 40);
     if (!/^(7bit|8bit|binary)$/.test(encoding)) {
-      throw invalid(`A part has the Content-Transfer-Encoding ${encoding}; send it as it is.`);
+      throw invalid(`A part has the Content-Transfer-Encoding ${encoding}; send the part unencoded.`);
     }
     if (part.filename) continue;
     // A file input that was left empty.

@@ -1,7 +1,7 @@
 import { readConfig, type Config } from '../../config.ts';
 import { createReleasers } from '../../lib/releasers.ts';
 import { printable } from '../../lib/system/terminal.ts';
-import { reachStore } from '../../redis/connection/open.ts';
+import { openStoreForTool } from '../../redis/connection/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import { adminCommand } from '../command-line.ts';
@@ -23,7 +23,10 @@ export function createContext(shell: Shell) {
   const config = (): Config => (read ??= readConfig(env));
   const open = async (options: { anyLayout?: boolean } = {}) => {
     const { keyPrefix } = config();
-    return { store: await (opening ??= reachStore(config(), releasers, { ...options, signal })), keyPrefix };
+    return {
+      store: await (opening ??= openStoreForTool(config(), releasers, { ...options, signal })),
+      keyPrefix,
+    };
   };
   return {
     ...shell,

@@ -6,7 +6,7 @@ import { createReleasers } from '../../lib/releasers.ts';
 import { serverUrl } from '../../lib/hosts.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
-import { reachStore } from '../../redis/connection/open.ts';
+import { openStoreForTool } from '../../redis/connection/open.ts';
 import { openChosen, type Chosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createTallies } from '../../migration/analysis/outcomes.ts';
@@ -95,7 +95,7 @@ export async function withSession<Result>(
   try {
     const issues = openIssues(choice.report);
     releasers.onClose('report', issues.close);
-    const store = await reachStore(config, releasers, { signal });
+    const store = await openStoreForTool(config, releasers, { signal });
     const lost = new AbortController();
     // After an outage, Redis may have lost writes that it had confirmed. Only a new start is safe: it resumes from the
     // state of the round in that same Redis.

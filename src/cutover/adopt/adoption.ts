@@ -69,8 +69,8 @@ export type AdoptionOutcome =
 type AdoptionOptions = Pick<MirrorOptions, 'store' | 'legacy' | 'signal'>;
 
 /** How often an adoption starts over before it gives up, and how often it reads until two reads agree. */
-const attempts = 8;
-const reads = 10;
+const maxAttempts = 8;
+const maxReads = 10;
 /** Between two reads of a legacy service whose reads lag behind its writes, in ms. */
 const readPause = 1000;
 const retryPause = 200;
@@ -80,9 +80,10 @@ const maxOvertaken = 400;
 
 /** Makes Redis agree with the legacy service about the user, starting over if something interferes. */
 export async function adoptProfile(options: AdoptionOptions, adoption: Adoption): Promise<AdoptionOutcome> {
-  let [failures, overtaken] = [0, 0];
+  let failures = 0;
+  let overtaken = 0;
   let failure: AdoptionOutcome = 'overtaken';
-  while (failures < attempts && overtaken < maxOvertaken) {
+  while (failures < maxAttempts && overtaken < maxOvertaken) {
     const outcome = await adoptOnce(options, adoption);
     if (outcome === 'again') {
       overtaken++;
@@ -153,7 +154,7 @@ async function readSettled(
   number: number,
 ): Promise<Shown | 'unreadable' | 'superseded'> {
   let before: Shown | 'unreadable' = 'unreadable';
-  for (let read = 0; read < reads; read++) {
+  for (let read = 0; read < maxReads; read++) {
     const shown = await readFromLegacy(legacy, credentials);
     if (shown === undefined && exists === true) return 'unreadable';
     if (shown === 'unreadable' || isExpected(shown)) return shown;

@@ -103,7 +103,7 @@ export async function beginDenylistChange(
   /** A gap is recorded before the mark is removed. */
   async function end(gap?: Gap): Promise<void> {
     if (gap !== undefined) {
-      findings.gap(organizationId, gap, outcomeDelay(legacy));
+      findings.recordGap(organizationId, gap, outcomeDelay(legacy));
       await findings.flush();
     }
     await lease.stop();

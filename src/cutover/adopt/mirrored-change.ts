@@ -85,7 +85,7 @@ export async function forwardChange(
 /** A body that is read as it comes, even if its reader is slow: a change has not ended before its response has. */
 function readAhead(body: AsyncIterable<Buffer>): Readable {
   const ahead = Readable.from(body, { objectMode: false, highWaterMark: maxResponseBytes });
-  // Its reader notices an error; without one, nobody need.
+  // A reader gets an error by itself; without a reader, it does not matter.
   ahead.on('error', () => {});
   ahead.read(0);
   return ahead;
@@ -113,9 +113,9 @@ export function settleUnmarked(
   return async ({ kind }) => {
     if (kind === 'refused') return;
     const isUnknown = kind === 'unknown';
-    // Of an organization that does not exist here, only what the legacy service accepts shows that there is one.
+    // That an organization that is unknown here exists, only an accepted change shows.
     const mayBeMadeUp = isUnknown && gap === 'unknown-key';
     if (mayBeMadeUp && !(await organizationExists(store, base).catch(() => true))) return;
-    findings.gap(organizationId, gap, isUnknown ? outcomeDelay(legacy) : 0);
+    findings.recordGap(organizationId, gap, isUnknown ? outcomeDelay(legacy) : 0);
   };
 }

@@ -16,17 +16,17 @@ const beginChange = script<[epoch: number, index: '', user: string, waitMs: numb
 /** Creates what marks a user as changed by a request that is about to be forwarded. */
 export function createProfileMarks(options: MirrorOptions) {
   /**
-   * Users with a change of unknown outcome whose adoption has begun to wait, and whether there was another one since: a
-   * service that fails is not asked again for each of them.
+   * Users with a change of unknown outcome whose adoption is waiting, and whether there was another such change since: all
+   * are adopted together, so that a service that fails is not asked once for each.
    */
-  const waiting = new Map<string, { isOvertaken: boolean }>();
+  const waiting = new Map<string, { hasAnother: boolean }>();
   return async (credentials: Credentials, userId: string, change: ForwardedChange): Promise<Settle> =>
     await markProfileChange(options, waiting, credentials, userId, change);
 }
 
 async function markProfileChange(
   options: MirrorOptions,
-  waiting: Map<string, { isOvertaken: boolean }>,
+  waiting: Map<string, { hasAnother: boolean }>,
   credentials: Credentials,
   userId: string,
   { admission }: ForwardedChange,
@@ -42,14 +42,14 @@ async function markProfileChange(
     try {
       const outcome = await adoptUnderAnyEpoch(expected);
       if (outcome === 'adopted') {
-        findings.compared(organizationId, cutover.since(), { kind: 'adopted', userId });
+        findings.recordComparison(organizationId, cutover.since(), { kind: 'adopted', userId });
       } else if (outcome === 'profile-not-shown' || outcome === 'overtaken') {
-        findings.adoptionFailed(organizationId, userId, number, outcome);
+        findings.recordFailedAdoption(organizationId, userId, number, outcome);
       }
     } catch (error) {
       if (isStoreUnavailable(error)) {
         const reason = isOutdated(error) ? 'mode-switched' : 'store-unavailable';
-        findings.adoptionFailed(organizationId, userId, number, reason);
+        findings.recordFailedAdoption(organizationId, userId, number, reason);
       }
       throw error;
     }
@@ -91,16 +91,16 @@ async function markProfileChange(
     const id = base + userId;
     const before = waiting.get(id);
     if (before !== undefined) {
-      before.isOvertaken = true;
+      before.hasAnother = true;
       return;
     }
-    const own = { isOvertaken: false };
+    const own = { hasAnother: false };
     waiting.set(id, own);
     try {
       await sleep(outcomeDelay(legacy), undefined, { signal });
       await adopt({ isExpected: () => false });
-      while (own.isOvertaken) {
-        own.isOvertaken = false;
+      while (own.hasAnother) {
+        own.hasAnother = false;
         // An adoption settles the marks of others only once they were due.
         await sleep(visibleAfter(legacy), undefined, { signal });
         await adopt({ isExpected: () => false });
@@ -119,7 +119,7 @@ async function markProfileChange(
       case 'unknown':
         return inBackground(adoptLater);
       case 'left-behind':
-        return findings.adoptionFailed(organizationId, userId, number, 'mode-switched');
+        return findings.recordFailedAdoption(organizationId, userId, number, 'mode-switched');
     }
   };
 }

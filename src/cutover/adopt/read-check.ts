@@ -14,7 +14,7 @@ const maxConcurrentReads = 64;
 /** Compares what the legacy service has answered to a GET with what Redis would have said. In mirror, repairs Redis. */
 export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
   const { store, legacy, findings, cutover, inBackground, signal, fileUrl } = options;
-  const lookedAt = new Set<string>();
+  const underCheck = new Set<string>();
 
   /** Whether the caller's profile here is the one shown. */
   async function isSame({ base, sha256 }: Credentials, shown: Shown): Promise<boolean> {
@@ -35,7 +35,7 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
       drawn = await drawAdoption(store, base, userId, '');
     }
     const found = (kind: 'same' | 'adopted'): void =>
-      findings.compared(organizationId, cutover.since(), { kind, userId });
+      findings.recordComparison(organizationId, cutover.since(), { kind, userId });
     const shown = await readFromLegacy(legacy, credentials);
     if (shown === 'unreadable') return;
     if (await isSame(credentials, shown)) {
@@ -58,13 +58,13 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
 
   function beginToLookAgain(credentials: Credentials, userId: string, isMatch: boolean): void {
     const id = `${credentials.base}${userId}`;
-    if (lookedAt.has(id) || lookedAt.size >= maxConcurrentReads) return;
-    lookedAt.add(id);
+    if (underCheck.has(id) || underCheck.size >= maxConcurrentReads) return;
+    underCheck.add(id);
     inBackground(async () => {
       try {
         await lookAgain(credentials, userId, isMatch);
       } finally {
-        lookedAt.delete(id);
+        underCheck.delete(id);
       }
     });
   }
@@ -76,14 +76,14 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
     here: ReadOutcome,
   ): Promise<void> => {
     const { organizationId, base } = credentials;
-    const finding = findings.judgedKey(credentials, response.status, here.kind);
+    const finding = findings.judgeKey(credentials, response.status, here.kind);
     if (finding !== 'agreed' || here.kind === 'unknown') return;
     const { userId } = here.caller;
     if (userId === undefined) return;
     const since = cutover.since();
     const shown = await shownByLegacy(response, body);
     if (shown === 'unreadable') {
-      findings.compared(organizationId, since, { kind: 'unreadable' });
+      findings.recordComparison(organizationId, since, { kind: 'unreadable' });
       return;
     }
     const fields = await compare({ store, base, fileUrl }, shown, here);
@@ -92,8 +92,9 @@ export function createReadCheck(options: MirrorOptions & { fileUrl: FileUrl }) {
     // It may have been adopted since it was read here.
     const isMatch = fields.length === 0 || (isMirror && !isMarked && (await isSame(credentials, shown)));
     // While a change of the user is in progress, only another read can decide, since it waits for the change.
-    if (isMatch) findings.compared(organizationId, since, { kind: 'same', userId });
-    else if (!isMarked) findings.compared(organizationId, since, { kind: 'different', userId, fields });
+    if (isMatch) findings.recordComparison(organizationId, since, { kind: 'same', userId });
+    else if (!isMarked)
+      findings.recordComparison(organizationId, since, { kind: 'different', userId, fields });
     if (isMirror && (!isMatch || isMarked)) beginToLookAgain(credentials, userId, isMatch);
   };
 }

@@ -18,8 +18,8 @@ const partSize = 200;
 
 /** Collects what comparing finds, and saves it once a second: no request waits for it. */
 export function createFindings(store: RedisClient, prefix: string, log: Log) {
-  const { take, gap: note, ...found } = createPending();
-  /** How many there are in each organization. */
+  const { take, recordGap: keepGap, ...recorders } = createPending();
+  /** How many gaps of each organization are not saved yet. */
   const unsavedGaps = new Map<string, number>();
   /** Whether the last flush could not save everything. */
   let isFailing = false;
@@ -66,26 +66,28 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
         for (const { count } of pending.gaps.values()) countUnsaved(organizationId, -count);
       } catch (error) {
         // A gap is never dropped: it is kept until the store is back.
-        for (const [gap, noted] of pending.gaps) note(organizationId, gap, noted);
+        for (const [gap, noted] of pending.gaps) keepGap(organizationId, gap, noted);
         reason ??= String(error);
         // A store that is away fails so fast that nothing else would get its turn.
         await nextPhase();
       }
     }
-    const what = 'comparisons with the legacy service and gaps';
+    const what = 'gaps and comparisons with the legacy service';
     if (reason !== undefined && !isFailing)
-      log.warn(`${what} cannot be saved; the mode cannot be switched until the gaps are`, { reason });
+      log.warn(`${what} cannot be saved; the mode cannot be switched until the gaps have been saved`, {
+        reason,
+      });
     if (reason === undefined && isFailing) log.info(`${what} are saved again`);
     isFailing = reason !== undefined;
   }
 
   const stopFlushing = repeat(flush, flushInterval);
   return {
-    ...found,
+    ...recorders,
     /** `pendingMs`: for how long the change may still take effect in the legacy service. */
-    gap: (organizationId: string, gap: Gap, pendingMs: number): void => {
+    recordGap: (organizationId: string, gap: Gap, pendingMs: number): void => {
       countUnsaved(organizationId, 1);
-      note(organizationId, gap, { count: 1, first: Date.now(), pending: pendingMs });
+      keepGap(organizationId, gap, { count: 1, first: Date.now(), pending: pendingMs });
     },
     hasUnsavedGaps: (): boolean => unsavedGaps.size > 0,
     /** Whether a gap of one more organization can be kept until the store is back. */

@@ -23,16 +23,16 @@ export type AdoptionFailure = 'profile-not-shown' | 'overtaken' | 'store-unavail
 
 export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
   'profile-not-shown': 'the legacy service did not show the profile',
-  overtaken: 'other changes kept coming between',
+  overtaken: 'other changes kept interfering',
   'store-unavailable': 'Redis was unavailable',
-  'mode-switched': 'the mode was switched before',
+  'mode-switched': 'the mode was switched before it could be adopted',
 };
 
 /** Who accepted an API key: only the legacy service, only Redis, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
 /** Undefined if the status does not tell. */
-function judgeKey(status: number, here: string): KeyFinding | undefined {
+function verdictOnKey(status: number, here: string): KeyFinding | undefined {
   const isKnownHere = here !== 'unknown' && here !== 'no-user';
   if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
   return status === 401 && isKnownHere ? 'refused' : undefined;
@@ -66,8 +66,8 @@ export interface NotedGap {
 }
 
 /**
- * Users, and keys, of an organization that wait for the store at most: others are only counted. Also organizations
- * with gaps.
+ * The most users, and the most keys, of one organization that are kept until they are saved; further users are only
+ * counted. Also the most organizations with unsaved gaps.
  */
 export const maxPending = 20_000;
 
@@ -91,7 +91,7 @@ export function createPending() {
 
   return {
     /** `since`: since when the mode in which the comparison was made has been in force. */
-    compared: (organizationId: string, since: number, comparison: Comparison): void => {
+    recordComparison: (organizationId: string, since: number, comparison: Comparison): void => {
       let found = pendingOf(organizationId);
       if (found.since !== since) {
         // Results of two modes must not be mixed.
@@ -106,12 +106,12 @@ export function createPending() {
       if (comparison.kind !== 'unreadable') setBounded(users, comparison.userId, fields);
     },
     /** Whether the two agree about a key, by the status with which the legacy service answered its request. */
-    judgedKey: (
+    judgeKey: (
       { organizationId, sha256, userAgent }: Pick<Credentials, 'organizationId' | 'sha256' | 'userAgent'>,
       status: number,
       here: string,
     ): KeyFinding | undefined => {
-      const finding = judgeKey(status, here);
+      const finding = verdictOnKey(status, here);
       if (finding === undefined) return undefined;
       const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
       const mayBeMadeUp = finding === 'unmapped' && status === 404;
@@ -119,10 +119,14 @@ export function createPending() {
       return finding;
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */
-    adoptionFailed: (organizationId: string, userId: string, number: number, reason: AdoptionFailure): void =>
-      setBounded(pendingOf(organizationId).failed, userId, { number, reason }),
+    recordFailedAdoption: (
+      organizationId: string,
+      userId: string,
+      number: number,
+      reason: AdoptionFailure,
+    ): void => setBounded(pendingOf(organizationId).failed, userId, { number, reason }),
     /** Adds to what is pending of that gap. */
-    gap: (organizationId: string, gap: Gap, noted: NotedGap): void => {
+    recordGap: (organizationId: string, gap: Gap, noted: NotedGap): void => {
       const { gaps } = pendingOf(organizationId);
       const known = gaps.get(gap) ?? { ...noted, count: 0 };
       gaps.set(gap, {

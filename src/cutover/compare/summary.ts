@@ -1,4 +1,5 @@
 import { hourMs } from '../../lib/days.ts';
+import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { pairsOf } from '../../lib/collections/pairs.ts';
 import { authenticate } from '../../redis/changes.ts';
@@ -128,12 +129,11 @@ function hoursIn(counts: Record<string, string>) {
     const [, hour, kind] = /^hour:(\d+):(\w+)$/.exec(name) ?? [];
     if (hour === undefined) continue;
     const from = Number(hour) * hourMs;
-    const found = hours.get(from) ?? { from, compared: 0, different: 0 };
+    const found = getOrInsert(hours, from, () => ({ from, compared: 0, different: 0 }));
     found.compared += Number(count);
     if (kind === 'different') found.different += Number(count);
-    hours.set(from, found);
   }
-  return [...hours.values()].toSorted((one, other) => one.from - other.from);
+  return [...hours.values()].sort((one, other) => one.from - other.from);
 }
 
 /** Changes that were forwarded and not adopted yet. */

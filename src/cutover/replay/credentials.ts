@@ -25,8 +25,8 @@ const cost = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 };
 const derive = promisify<string, Buffer, number, typeof cost, Buffer>(scrypt);
 
 /**
- * Compares the secret with the check value that the other instances left in Redis. A different one replaces it if it
- * comes with the previous one, or if no change can wait that was sealed with that.
+ * Compares the secret with the check value that the other instances left in Redis. If it differs, it replaces that one
+ * where REPLAY_SECRET_PREVIOUS matches it, or where nothing sealed with it can be waiting.
  */
 export async function openReplayCredentials(
   store: RedisClient,
@@ -54,7 +54,7 @@ export async function openReplayCredentials(
       return {
         kind: 'unable',
         reason:
-          'REPLAY_SECRET differs from that of the other instances: set the same one; to change the secret, set the previous one as REPLAY_SECRET_PREVIOUS, too',
+          'REPLAY_SECRET differs from that of the other instances: set the same one or, to change it, also set REPLAY_SECRET_PREVIOUS to the previous one',
       };
     }
     await store.hset(stored, 'check', fingerprint(current));

@@ -38,7 +38,7 @@ export interface DeliveryOptions {
   organizationHeader: string;
   legacy: Legacy;
   media: Pick<MediaStore, 'open'>;
-  queue: Pick<ReplayQueue, 'readList'>;
+  queue: Pick<ReplayQueue, 'readOverwrite'>;
 }
 
 /** Sends changes to the legacy service. */
@@ -73,7 +73,9 @@ export function createDelivery(options: DeliveryOptions) {
       }
       case 'overwrite': {
         const usernames = [];
-        const parts = isRetry ? currentDenylist(store, base) : queue.readList(organizationId, change.list);
+        const parts = isRetry
+          ? currentDenylist(store, base)
+          : queue.readOverwrite(organizationId, change.list);
         for await (const part of parts) for (const name of part) usernames.push(name);
         return json(usernames);
       }

@@ -85,7 +85,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
   }
 
   return {
-    announced: waiting.announced,
+    noteToken: waiting.noteToken,
     /** Reads new changes, and starts to send those that may be sent; returns how many requests were started. */
     step: async (): Promise<number> => {
       await waiting.readNew();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
-import { replayerKey, replayLookKey, replayPauseKey } from '../../redis/keys.ts';
+import { replayerKey, replayRestoreDueKey, replayPauseKey } from '../../redis/keys.ts';
 import { stopTimeout } from '../forward/legacy.ts';
 import { claimLease, type Lease } from '../lease.ts';
 import type { Cutover } from '../switch/instance.ts';
@@ -26,7 +26,7 @@ const lookInterval = 500;
 const restoreInterval = 30_000;
 /** How often the replayer looks for new changes, in ms. */
 const stepInterval = 50;
-/** Each of so many organizations in which changes wait makes the replayer look 1 ms later. */
+/** With each this many organizations in which changes wait, the replayer looks 1 ms later. */
 const organizationsPerMs = 10;
 /** The maximum of changes in memory, of one organization and in all: they take 1.5 KB each. */
 const inMemory = { ofOne: 10_000, ofAll: 50_000 };
@@ -59,8 +59,14 @@ export function startReplayer(options: ReplayerOptions) {
   const stopRestoring = repeat(async () => {
     if (cutover.mode() !== 'reverse') return;
     try {
-      const due = await compareAndSwap(store, replayLookKey(keyPrefix), '', cutover.id, restoreInterval);
-      if (due === '') await queue.restoreList();
+      const holder = await compareAndSwap(
+        store,
+        replayRestoreDueKey(keyPrefix),
+        '',
+        cutover.id,
+        restoreInterval,
+      );
+      if (holder === '') await queue.restoreList();
     } catch {
       // While a part of the store is away, not all can be asked.
     }
@@ -102,7 +108,7 @@ export function startReplayer(options: ReplayerOptions) {
         });
       }
     } finally {
-      await throttle.settled();
+      await throttle.untilSettled();
       await lease.release();
     }
   }
@@ -128,13 +134,13 @@ export function startReplayer(options: ReplayerOptions) {
   ): Promise<number> {
     for (const [id, one] of organizations) {
       if (!one.isIdle()) continue;
-      await queue.close(id);
+      await queue.unlist(id);
       // What was queued meanwhile, or was not read, is read again.
       organizations.delete(id);
     }
     for (const [id, token] of await queue.listed()) {
       const one = getOrInsert(organizations, id, () => open(id));
-      one.announced(token);
+      one.noteToken(token);
     }
     return organizations.size;
   }

@@ -33,9 +33,9 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     const refusals = [...entry.refusals.values()];
     const last = refusals.at(-1);
     if (last !== undefined) {
-      if (isSuspectAgain(entry, await areRefusedForGood(refusals))) {
+      if (noteSuspicion(entry, await areRefusedForGood(refusals))) {
         const code = last.code === undefined ? '' : `${last.code}: `;
-        const reason = `${code}its API key was refused for ten minutes, while keys of the organization were accepted`;
+        const reason = `${code}its API key was refused for ten minutes, while other keys of the organization were accepted`;
         return await setAside(entry, last.status, reason);
       }
       entry.refusals.clear();
@@ -56,12 +56,15 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     if (refusals.every(({ isOtherAccepted }) => isOtherAccepted)) return true;
     // Nothing else may have been sent meanwhile, since everything may be waiting for this change.
     const isAccepted = await isAnyKeyAccepted(credentials, waiting.changes(), delivery);
-    if (isAccepted) throttle.answered();
+    if (isAccepted) throttle.noteAnswer();
     return isAccepted;
   }
 
-  /** Only the second time in a row: the first time, the legacy service may have recovered since the change failed. */
-  function isSuspectAgain(entry: Entry, isSuspect: boolean): boolean {
+  /**
+   * Notes whether the change itself seems to be at fault; true if it did the last time, too. The first time, the legacy
+   * service may have recovered since the change failed.
+   */
+  function noteSuspicion(entry: Entry, isSuspect: boolean): boolean {
     const isAgain = isSuspect && entry.isSuspect;
     entry.isSuspect = isSuspect;
     return isAgain;
@@ -88,9 +91,9 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       if (entry.refusals.size === 0) reportWaiting(entry, status, remark);
       const refused = await queue.refuse(organizationId, key.keyId);
       entry.refusals.set(key.keyId, { ...refused, status, code: remark });
-      return throttle.refused(key.keyId, organizationId);
+      return throttle.noteRefusal(key.keyId, organizationId);
     }
-    if (outcome.kind === 'answered') throttle.answered();
+    if (outcome.kind === 'answered') throttle.noteAnswer();
     if (next.kind === 'done' && remark === undefined) {
       return await complete(entry, key.keyId, uploaded);
     }
@@ -101,9 +104,13 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     if (entry.failingSince === undefined) reportWaiting(entry, status, remark);
     entry.failingSince ??= now();
     const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
-    if (isSuspectAgain(entry, failedForLong && (await delivery.probe(queued, key.apiKey)))) {
+    if (noteSuspicion(entry, failedForLong && (await delivery.probe(queued, key.apiKey)))) {
       const code = remark === undefined ? '' : `${remark}: `;
-      return await setAside(entry, status, `${code}it failed for ten minutes, while reads succeeded`);
+      return await setAside(
+        entry,
+        status,
+        `${code}it failed for ten minutes, while other requests with the same key succeeded`,
+      );
     }
     hold(entry, next.afterMs);
   }
@@ -112,7 +119,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
   function reportWaiting({ id }: Entry, status: number, code: string | undefined): void {
     if (isFailing) return;
     isFailing = true;
-    log.warn('a change waits, since the legacy service does not take it', {
+    log.warn('a change is waiting because the legacy service does not accept it', {
       organizationId,
       id,
       status,

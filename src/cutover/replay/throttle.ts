@@ -48,7 +48,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
       void request.finally(() => underWay.delete(request));
     },
     /** Waits for the requests in progress. */
-    settled: async (): Promise<void> => {
+    untilSettled: async (): Promise<void> => {
       while (underWay.size > 0) await Promise.all(underWay);
     },
     pause,
@@ -59,7 +59,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
     /** Whether so many pauses in a row have been made that another instance should try. */
     isStuck: (): boolean => pauses >= maxPauses && now() < closedUntil,
     /** The legacy service has answered as expected, which removes the reason for a pause. */
-    answered: (): void => {
+    noteAnswer: (): void => {
       refusedKeys.clear();
       pauses = 0;
       if (because !== undefined) log.info('the replay to the legacy service continues');
@@ -68,7 +68,7 @@ export function createThrottle(log: Log, now: () => number, onPause: (reason: st
       isShown = false;
     },
     /** The legacy service has refused a key, of this public id. */
-    refused: (keyId: string, organizationId: string): void => {
+    noteRefusal: (keyId: string, organizationId: string): void => {
       refusedKeys.add(`${keyId} of ${organizationId}`);
       if (refusedKeys.size < maxRefusedKeys) return;
       const some = [...refusedKeys].slice(0, maxRefusedKeys).join(', ');

@@ -17,7 +17,7 @@ export interface Entry extends WaitingChange {
   failingSince: number | undefined;
   /** How the legacy service has answered last; '' before. */
   answer: string;
-  /** Whether the legacy service was healthy the last time, after the change had failed for long. */
+  /** Whether the last check found that other requests succeed, although the change has been failing for long. */
   isSuspect: boolean;
   /** The API keys that the legacy service has refused since it was last postponed, by their public ids, and how. */
   refusals: Map<string, KeyRefusal & { status: number; code: string | undefined }>;
@@ -73,7 +73,7 @@ export function createWaiting(options: WaitingOptions, organizationId: string) {
 
   return {
     /** New changes are read only after an announcement with another token. */
-    announced: (latest: string): void => {
+    noteToken: (latest: string): void => {
       hasMore ||= latest !== token;
       token = latest;
     },

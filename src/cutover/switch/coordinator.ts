@@ -40,7 +40,7 @@ export type SwitchOutcome =
   | { kind: 'interrupted' };
 
 /** How long a switch lasts without being renewed, in ms: a tool that dies delays changes for no longer than this. */
-const lease = 3000;
+const switchLeaseMs = 3000;
 const pollInterval = 25;
 const organizationsAtOnce = 200;
 
@@ -77,26 +77,26 @@ export async function switchMode(
 
   await auditSwitches(store, prefix);
   await removeEnded(store, prefix);
-  const begun = await cutoverBegin(store, key, token, from, to, lease);
+  const begun = await cutoverBegin(store, key, token, from, to, switchLeaseMs);
   if (begun[0] === 'busy') return { kind: 'busy', to: begun[1] };
   if (begun[0] === 'changed') return { kind: 'changed', mode: begun[1] };
   const epoch = begun[1];
   const startedAt = performance.now();
   try {
-    await replicated();
+    await requireReplicated();
     onProgress('changes are on hold; waiting for those under way');
-    await acknowledged('stop', 0);
+    await untilAcknowledged('stop', 0);
     const organizations = await raiseEpochs();
     onProgress(`epoch ${epoch} is in force in ${counted(organizations, 'organization')}`);
     // Only now: before, an instance that was wrongly assumed to have ended could still have made a change.
     const reasons = await whileRenewed(obstacles);
     if (reasons.length > 0) throw withdrawn(reasons);
-    await acknowledged('stop', 1);
-    await replicated();
+    await untilAcknowledged('stop', 1);
+    await requireReplicated();
     onProgress(`reads move to ${to}`);
-    await acknowledged('reads', 1);
+    await untilAcknowledged('reads', 1);
   } catch (error) {
-    // Only its reply may be lost: then the switch has been made.
+    // Perhaps only the reply was lost, and the switch has been made.
     const state = await withdraw();
     if (state !== 'done') {
       if (error instanceof Withdrawal) return error.outcome;
@@ -109,11 +109,11 @@ export async function switchMode(
   return { kind: 'switched', epoch, heldMs };
 
   /** Waits until every instance has acknowledged a phase, and with `goOn` takes the switch to the next one. */
-  async function acknowledged(phase: 'stop' | 'reads', goOn: 0 | 1): Promise<void> {
+  async function untilAcknowledged(phase: 'stop' | 'reads', goOn: 0 | 1): Promise<void> {
     const deadline = performance.now() + holdMs;
     for (;;) {
       if (signal.aborted) throw new Withdrawal({ kind: 'interrupted' });
-      const reply = await cutoverAdvance(store, key, token, phase, lease, goOn, by);
+      const reply = await cutoverAdvance(store, key, token, phase, switchLeaseMs, goOn, by);
       if (reply[0] === 'ready') return;
       if (reply[0] === 'lost')
         throw withdrawn(['this tool was held up for too long: run it again, with a longer --hold if needed']);
@@ -144,7 +144,7 @@ export async function switchMode(
   }
 
   async function renew(): Promise<void> {
-    await cutoverAdvance(store, key, token, 'stop', lease, 0, by);
+    await cutoverAdvance(store, key, token, 'stop', switchLeaseMs, 0, by);
   }
 
   /** Renews the lease during work in the phase `stop`, for as long as changes may be on hold. */
@@ -152,7 +152,7 @@ export async function switchMode(
     const until = performance.now() + holdMs;
     const stopRenewing = repeat(async () => {
       if (performance.now() < until) await renew().catch(() => {});
-    }, lease / 3);
+    }, switchLeaseMs / 3);
     try {
       return await work();
     } finally {
@@ -176,7 +176,7 @@ export async function switchMode(
     return Number(replies?.[1]?.[1] ?? 0) >= 1;
   }
 
-  async function replicated(): Promise<void> {
+  async function requireReplicated(): Promise<void> {
     if (await isReplicated()) return;
     throw withdrawn(['no replica of Redis confirmed the switch within a second: a failover could lose it']);
   }

@@ -132,10 +132,14 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     }
     if (next.isLost) {
       if (!before.isLost) log?.error(`${lostMode}: requests are refused until admin cutover set chooses one`);
-    } else if (next.reads === 'shadow' && next.epoch === before.epoch && next.since > before.since) {
+    } else if (
+      before.phase === undefined &&
+      next.reads === 'shadow' &&
       // A switch is heard of, with its epoch, before it changes `since`.
-      if (before.phase === undefined)
-        log?.error(`${lostMode}: it is shadow now, and the legacy service goes on as the authority`);
+      next.epoch === before.epoch &&
+      next.since > before.since
+    ) {
+      log?.error(`${lostMode}: it is shadow now, and the legacy service goes on as the authority`);
     }
     if (next.reads !== before.reads && !next.isLost) {
       log?.info('the mode has changed', { from: before.reads, to: next.reads });

@@ -23,7 +23,7 @@ export async function readState(store: RedisClient, prefix: string) {
   };
 }
 
-/** The same without changing anything; undefined, and no organization is asked, if no mode was ever set. */
+/** Like `gatherEvidence`, but changes nothing; undefined if no mode was ever set, and no organization is asked then. */
 export async function findEvidence(store: RedisClient, prefix: string): Promise<Evidence | undefined> {
   const state = await readState(store, prefix);
   return state.isStored ? await readEvidence(store, prefix, state) : undefined;

@@ -5,12 +5,12 @@ import { scanKeys } from '../../redis/connection/scan.ts';
 import { readCutover } from '../switch/registry.ts';
 import { legacyPicturesDueKey, legacyPicturesKey, profileKey } from '../../redis/keys.ts';
 
-/** How often they are counted, in ms, by whichever process comes first; longer where that takes long. */
+/** How often legacy pictures are counted, in ms, by whichever process comes first; longer where that takes long. */
 const countEvery = 10 * 60_000;
 const timesItsDuration = 50;
 /** After this time a count has ended or its process has died, in ms. */
 const countTimeout = 60 * 60_000;
-/** Profiles read at once, and the pause before the next ones in which Redis serves only requests, in ms. */
+/** How many profiles are read at once, and for how long only requests are served before the next ones, in ms. */
 const atOnce = 500;
 const pauseMs = 50;
 
@@ -46,7 +46,7 @@ export async function countLegacyPictures(
         await sleep(pauseMs, undefined, { signal });
       }
     }
-    await store.set(legacyPicturesKey(prefix), `${count} ${Math.round(await storeTime(store))}`);
+    await store.set(legacyPicturesKey(prefix), `${count} ${await storeTime(store)}`);
     const next = Math.max(countEvery, timesItsDuration * (performance.now() - startedAt));
     await store.set(due, '', 'PX', Math.round(next));
   } catch (error) {

@@ -40,7 +40,10 @@ export function judge(evidence: Evidence, to: Mode): Verdict {
   return { to, ready: reasons.length === 0, reasons, warnings: [...warningsFor(evidence, to)] };
 }
 
-/** What prevents Redis from taking over once changes have stopped: one that was not adopted by then, however recent. */
+/**
+ * What prevents Redis from taking over once changes have stopped: any forwarded change that has not been adopted by then,
+ * however recent, and any open gap.
+ */
 export function judgeDoubts(
   state: Evidence['state'],
   { unadopted, lastGapAt }: Pick<Evidence['comparisons'], 'unadopted' | 'lastGapAt'>,
@@ -83,7 +86,7 @@ function* obstacleOfStep(from: Mode, to: Mode): Generator<Finding> {
   }
 }
 
-/** If no mode was ever set it is native, which can then be set permanently. */
+/** While no mode has been set, native applies; it can then be set explicitly. */
 function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Finding> {
   if (isLost) {
     yield {
@@ -236,11 +239,12 @@ function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, 
   return `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`;
 }
 
-/** Of changes that are set aside, of which the last ones may be so only once changes have stopped. */
+/** What changes that are set aside prevent. To be asked again once changes have stopped: some may be set aside only then. */
 export function judgeSetAside(count: number, to: Mode): Finding[] {
   if (count === 0 || authorityOf(to) !== 'legacy') return [];
   const reason = `${counted(count, 'change')} that the legacy service refused would be undone here`;
-  const remedy = 'see profile-bridge admin cutover aside list; then cutover aside retry or drop';
+  const remedy =
+    'see profile-bridge admin cutover aside list; then profile-bridge admin cutover aside retry or drop';
   return [{ code: 'set-aside', reason, remedy }];
 }
 
@@ -280,7 +284,7 @@ function* warningsFor(
       code: 'lost-names',
       reason: `${counted(lostNames, 'user')} lost a username to another user, and the legacy service shows it for both`,
       remedy:
-        'compare names as the legacy service does (org set --username-comparison), or rename one of the users there',
+        'compare names as the legacy service does (profile-bridge admin org set --username-comparison), or rename one of the users there',
     };
   }
   const pictures = legacyPictures?.count ?? 0;
@@ -289,7 +293,7 @@ function* warningsFor(
       code: 'legacy-pictures',
       reason: `${counted(pictures, 'user')} still ${pictures === 1 ? 'has' : 'have'} a picture at its legacy URL`,
       remedy:
-        'copy them with migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
+        'copy them with profile-bridge migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
     };
   }
   const isForward = authorityOf(state.mode) === 'legacy' && to !== 'shadow';

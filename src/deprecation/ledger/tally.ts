@@ -17,7 +17,7 @@ export interface Call {
 
 /** Stands for the key of calls that were not authenticated. */
 export const unattributedKey = '-';
-/** Stands for the keys of calls of which nobody has found out whether they are valid, as with a 410. */
+/** Stands for keys that nobody has checked, as with a 410. */
 export const uncheckedKey = '!';
 /** Stands for the keys beyond the limit of one flush interval. */
 export const moreKeys = '~';

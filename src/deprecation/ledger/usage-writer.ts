@@ -48,7 +48,7 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
     }
     if (claimed.length === 0) return;
     const exist = await store.smismember(organizationsKey(prefix), claimed);
-    claimed.forEach((organizationId, i) => exist[i] === 1 && known.add(organizationId));
+    for (const [i, organizationId] of claimed.entries()) if (exist[i] === 1) known.add(organizationId);
   }
 
   function cut({ organizations }: Counted): Map<string, Batches> {

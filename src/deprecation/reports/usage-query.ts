@@ -38,7 +38,7 @@ export function readUsageQuery(
     if (text === '') return undefined;
     const instant = parseInstant(text);
     if (instant.kind === 'ok') return dayOf(instant.value);
-    reasons.push(`${name} is an ISO 8601 day such as 2027-01-31, not "${text}"`);
+    reasons.push(`${name} must be an ISO 8601 day such as 2027-01-31, not "${text}"`);
     return undefined;
   };
   const today = dayOf(now);
@@ -54,7 +54,7 @@ export function readUsageQuery(
   const names = (fields.group ?? 'client').split(',').map((name) => name.trim());
   for (const name of names) {
     if (!groups.some((group) => group === name)) {
-      reasons.push(`group is one or more of ${groups.join(', ')}, separated by commas, not "${name}"`);
+      reasons.push(`group must be one or more of ${groups.join(', ')}, separated by commas, not "${name}"`);
     }
   }
   if (reasons.length > 0) return { kind: 'invalid', reasons };

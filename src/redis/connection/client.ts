@@ -63,7 +63,7 @@ function createSingle(address: Exclude<RedisAddress, { kind: 'cluster' }>, commo
     ...common,
     ...serverOptions(address, common),
     enableOfflineQueue: false,
-    // How often a server that is loading its data is asked: by default as seldom as it expects to need.
+    // How often to ask a server that is loading its data; by default, ioredis waits for as long as it expects to need.
     maxLoadingRetryTime: 500,
     retryStrategy: backoff,
     reconnectOnError: reconnectFromReplica(),

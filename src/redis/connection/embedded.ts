@@ -151,7 +151,7 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
   }
   if (wrapper.exitCode === 69) {
     throw new Error(
-      'neither flock nor perl on the PATH, one of which locks the data of the embedded Redis: install one, or set REDIS_URL',
+      'neither flock nor perl is on the PATH, and the embedded Redis needs one of them to lock its data: install one, or set REDIS_URL',
     );
   }
   if (hasEnded()) {

@@ -35,7 +35,7 @@ export async function openStore(
 }
 
 /** Opens the same store for an operator's tool, whether or not the bridge is running; rejects with the reason of `signal`. */
-export async function reachStore(
+export async function openStoreForTool(
   config: StoreConfig,
   releasers: Releasers,
   options: { anyLayout?: boolean; signal?: AbortSignal } = {},

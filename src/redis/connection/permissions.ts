@@ -6,7 +6,7 @@ import { mastersOf, type RedisClient } from './client.ts';
 
 const tryCommands = script<[], string[]>('connection/permissions');
 
-/** What is not answered for so long is not checked, in ms: a tool's commands may take far longer than its start may. */
+/** How long to wait for answers, in ms; the rest is not checked. A tool's commands may take far longer than its start. */
 const silenceMs = 5000;
 
 /** Throws an Error of one line with the remedy if the Redis user lacks permissions that the bridge needs. */

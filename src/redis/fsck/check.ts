@@ -1,4 +1,4 @@
-import type { RedisClient } from '../connection/client.ts';
+import { wrongTypeOf, type RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
 import { settingsKey } from '../keys.ts';
 import { readWriteSnapshot, type WriteSnapshot } from '../changes.ts';
@@ -154,7 +154,7 @@ export async function hasType(
 /** A command's reply; undefined for a key of another type, which is reported by itself. */
 export async function ofRightType<Reply>(reply: Promise<Reply>): Promise<Reply | undefined> {
   return await reply.catch((error: unknown) => {
-    if (String(error).includes('WRONGTYPE')) return undefined;
+    if (wrongTypeOf(error) !== undefined) return undefined;
     throw error;
   });
 }

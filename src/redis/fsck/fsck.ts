@@ -149,7 +149,7 @@ async function walk(
   /** By the organization's base; undefined if it cannot be examined. */
   const checks = new Map<string, Promise<Check | undefined>>();
   let wait: Promise<unknown> | undefined;
-  /** Organizations are registered a moment before their settings are stored. One wait is for all that are by now. */
+  /** Organizations are registered a moment before their settings are stored. One wait covers all that are by then. */
   const onceStored = (): Promise<unknown> => (wait ??= sleep(1000));
 
   const begin = async (id: string): Promise<Check | undefined> => {

@@ -25,7 +25,7 @@ export async function checkProfile(check: Check, userId: string): Promise<void> 
   }
   for (const [position, field] of ['b', 'as', 'at'].entries()) {
     const mark = marks[position] ?? null;
-    if (mark === null || /^\d{1,15}$/.test(mark)) continue;
+    if (mark === null || isStoredTime(mark)) continue;
     const detail = `field ${field} of the profile of ${user} is ${quote(mark)}, which is not a number`;
     await report('profile-mark-unreadable', detail, {
       ...removeField(key, field, mark),

@@ -49,12 +49,16 @@ export async function writeCutover(
   await client.hset(key, 'since', String(since));
 
   const findings = createFindings(client, keyPrefix, log);
-  findings.compared('acme', since, { kind: 'same', userId: 'u1' });
-  findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username', 'avatar.url'] });
-  findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
+  findings.recordComparison('acme', since, { kind: 'same', userId: 'u1' });
+  findings.recordComparison('acme', since, {
+    kind: 'different',
+    userId: 'u2',
+    fields: ['username', 'avatar.url'],
+  });
+  findings.recordComparison('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
   const unmapped = { organizationId: 'acme', sha256: 'a'.repeat(64), userAgent: 'game/7' };
-  findings.judgedKey(unmapped, 200, 'unknown');
-  findings.adoptionFailed('acme', 'u3', 1, 'profile-not-shown');
+  findings.judgeKey(unmapped, 200, 'unknown');
+  findings.recordFailedAdoption('acme', 'u3', 1, 'profile-not-shown');
   await findings.close();
   await client.set(legacyPicturesKey(keyPrefix), `1204 ${Date.now()}`);
   return instance;

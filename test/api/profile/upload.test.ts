@@ -225,7 +225,7 @@ describe('a refused upload changes nothing and leaves no file behind', () => {
     const answer = await player.request('PUT', '/api/profile/', { body, headers });
     expect([answer.status, (answer.body as { detail: string }).detail]).toEqual([
       400,
-      'A part has the Content-Transfer-Encoding base64; send it as it is.',
+      'A part has the Content-Transfer-Encoding base64; send the part unencoded.',
     ]);
   });
 

@@ -220,7 +220,7 @@ describe('usage', () => {
     ['--from=', 'must be an ISO 8601 day'],
     ['--from 2030-01-02', 'is after today'],
     ['--from 2020-01-01', 'reaches back at most'],
-    ['--group user', 'group is one or more of day, organization, client, operation, status'],
+    ['--group user', 'group must be one or more of day, organization, client, operation, status'],
     ['--csv --json', 'cannot be used with'],
     ['retire-check --days 0', '1 to 400'],
     ['retire-check --days soon', 'whole number'],

@@ -66,7 +66,7 @@ test('while Redis and the legacy service fail, only so many organizations can be
   };
 
   expect(await change('first')).toBe(503);
-  for (let n = 1; n < 20_000; n++) findings.gap(`made-up-${n}`, 'unmarked-change', 0);
+  for (let n = 1; n < 20_000; n++) findings.recordGap(`made-up-${n}`, 'unmarked-change', 0);
   legacy.received.length = 0;
   await expect(change('one-more')).rejects.toMatchObject({ code: 'store-unavailable' });
   expect(legacy.received).toEqual([]);

@@ -19,26 +19,26 @@ test('findings that cannot be saved are kept, and an outage is logged once', asy
   };
   const fragile = Object.create(store, { sadd: { value: sadd } }) as typeof store;
   const findings = createFindings(fragile, prefix, { warn: note, info: note } as unknown as Log);
-  findings.gap('acme', 'unmarked-change', 0);
+  findings.recordGap('acme', 'unmarked-change', 0);
   await findings.flush();
   await findings.flush();
   expect(logged).toEqual([
-    'comparisons with the legacy service and gaps cannot be saved; the mode cannot be switched until the gaps are',
+    'gaps and comparisons with the legacy service cannot be saved; the mode cannot be switched until the gaps have been saved',
   ]);
   expect(findings.hasUnsavedGaps()).toBe(true);
   isAway = false;
   await findings.close();
-  expect(logged.slice(1)).toEqual(['comparisons with the legacy service and gaps are saved again']);
+  expect(logged.slice(1)).toEqual(['gaps and comparisons with the legacy service are saved again']);
   expect(await store.hkeys(gapsKey(organizationBase(prefix, 'acme')))).toEqual(['unmarked-change']);
 });
 
 test('a gap counts although Redis has lost which organizations were forwarded', async () => {
   const prefix = freshPrefix();
   const findings = createFindings(store, prefix, { warn: () => {}, info: () => {} } as unknown as Log);
-  findings.judgedKey({ organizationId: 'acme', sha256: '0', userAgent: '' }, 200, 'known');
+  findings.judgeKey({ organizationId: 'acme', sha256: '0', userAgent: '' }, 200, 'known');
   await findings.flush();
   await store.unlink(forwardedOrganizationsKey(prefix));
-  findings.gap('acme', 'unmarked-change', 0);
+  findings.recordGap('acme', 'unmarked-change', 0);
   await findings.close();
   expect((await readDoubts(store, prefix)).lastGapAt).toBeGreaterThan(0);
 });

@@ -31,8 +31,9 @@ beforeEach(() => {
 afterEach(() => findings.close());
 
 const differs = (since: number, userId: string) =>
-  findings.compared('acme', since, { kind: 'different', userId, fields: ['username'] });
-const matches = (since: number, userId: string) => findings.compared('acme', since, { kind: 'same', userId });
+  findings.recordComparison('acme', since, { kind: 'different', userId, fields: ['username'] });
+const matches = (since: number, userId: string) =>
+  findings.recordComparison('acme', since, { kind: 'same', userId });
 const differing = async () => (await store.hkeys(differingUsersKey(base))).sort();
 const counted = async (name: string) => await store.hget(comparisonsKey(base), name);
 
@@ -90,7 +91,7 @@ test('counts by the hour are kept for two days', async () => {
 test('a failed adoption is on record unless the same or a later one was made since', async () => {
   await store.hset(profileKey(base, 'repaired'), 'as', 8);
   await store.hset(profileKey(base, 'failing'), 'as', 6);
-  for (const userId of ['repaired', 'failing']) findings.adoptionFailed('acme', userId, 8, 'overtaken');
+  for (const userId of ['repaired', 'failing']) findings.recordFailedAdoption('acme', userId, 8, 'overtaken');
   await findings.flush();
   expect(await store.hkeys(failedAdoptionsKey(base))).toEqual(['failing']);
 });
@@ -98,7 +99,7 @@ test('a failed adoption is on record unless the same or a later one was made sin
 test('a gap that is noted again keeps its first time and the latest end, and is counted', async () => {
   const later = (await storeTime(store)) + 3_600_000;
   await store.hset(gapsKey(base), 'unknown-key', JSON.stringify({ count: 2, first: 1000, last: later }));
-  findings.gap('acme', 'unknown-key', 0);
+  findings.recordGap('acme', 'unknown-key', 0);
   await findings.flush();
   expect(JSON.parse((await store.hget(gapsKey(base), 'unknown-key')) ?? '')).toEqual({
     count: 3,
@@ -109,7 +110,7 @@ test('a gap that is noted again keeps its first time and the latest end, and is 
 
 test('a gap lasts for as long as the change may still take effect', async () => {
   const before = await storeTime(store);
-  findings.gap('acme', 'unmarked-change', 60_000);
+  findings.recordGap('acme', 'unmarked-change', 60_000);
   await findings.flush();
   const gap = JSON.parse((await store.hget(gapsKey(base), 'unmarked-change')) ?? '') as { last: number };
   expect(gap.last).toBeGreaterThanOrEqual(before + 60_000);
@@ -118,7 +119,7 @@ test('a gap lasts for as long as the change may still take effect', async () => 
 test('a gap noted by an instance whose clock is ahead begins by the clock of the store', async () => {
   const ahead = Date.now() + 3_600_000;
   const clock = jest.spyOn(Date, 'now').mockReturnValue(ahead);
-  findings.gap('acme', 'unmarked-change', 0);
+  findings.recordGap('acme', 'unmarked-change', 0);
   clock.mockRestore();
   await findings.flush();
   const gap = JSON.parse((await store.hget(gapsKey(base), 'unmarked-change')) ?? '') as { first: number };
@@ -126,7 +127,7 @@ test('a gap noted by an instance whose clock is ahead begins by the clock of the
 });
 
 const judged = (sha256: string, status: number, here: string) =>
-  findings.judgedKey({ organizationId: 'acme', sha256, userAgent: 'new' }, status, here);
+  findings.judgeKey({ organizationId: 'acme', sha256, userAgent: 'new' }, status, here);
 
 test('an API key that both accept is on neither list any more', async () => {
   for (const key of [unmappedKeysKey(base), refusedKeysKey(base)]) {

@@ -30,20 +30,20 @@ async function hours() {
 }
 
 test('comparisons are counted by hour, kept for two days, and reset in each mode', async () => {
-  findings.compared('acme', since, { kind: 'same', userId: 'u1' });
-  findings.compared('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
+  findings.recordComparison('acme', since, { kind: 'same', userId: 'u1' });
+  findings.recordComparison('acme', since, { kind: 'different', userId: 'u2', fields: ['username'] });
   expect(await hours()).toEqual([{ from: expect.any(Number), compared: 2, different: 1 }]);
 
   // As if the hours had passed.
   const now = Math.floor((await storeTime(store)) / hourMs);
   await store.hset(key, { since, [`hour:${now - 48}:same`]: 7, [`hour:${now - 2}:different`]: 3 });
   await store.hdel(key, `hour:${now}:same`, `hour:${now}:different`);
-  findings.compared('acme', since, { kind: 'same', userId: 'u1' });
+  findings.recordComparison('acme', since, { kind: 'same', userId: 'u1' });
   expect(await hours()).toEqual([
     { from: (now - 2) * hourMs, compared: 3, different: 3 },
     { from: now * hourMs, compared: 1, different: 0 },
   ]);
 
-  findings.compared('acme', since + 1, { kind: 'same', userId: 'u1' });
+  findings.recordComparison('acme', since + 1, { kind: 'same', userId: 'u1' });
   expect(await hours()).toEqual([{ from: expect.any(Number), compared: 1, different: 0 }]);
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { waitForReplicas } from '../../../src/redis/connection/script-loader.ts';
-import { replayNewsKey } from '../../../src/redis/keys.ts';
+import { replayOrganizationsKey } from '../../../src/redis/keys.ts';
 import { startRedis, type RedisProcess } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
@@ -33,7 +33,7 @@ const sent = (): string[] => [...new Set(here.legacy.received.splice(0).map(({ b
 
 test('an organization with waiting changes is found even if a failover lost its listing', async () => {
   await here.put('ada', 'Ada');
-  await (clients[0] as RedisClient).del(replayNewsKey(here.prefix));
+  await (clients[0] as RedisClient).del(replayOrganizationsKey(here.prefix));
   const replayer = here.start('one');
   await until(async () => (await here.waiting()) === 0);
   expect(sent()).toEqual(['{"username":"Ada"}']);

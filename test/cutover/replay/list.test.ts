@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { replayLookKey, replayNewsKey } from '../../../src/redis/keys.ts';
+import { replayRestoreDueKey, replayOrganizationsKey } from '../../../src/redis/keys.ts';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { runTool } from '../../support/admin.ts';
 import { startRedis } from '../../support/redis.ts';
@@ -79,8 +79,8 @@ test('an organization gets on the list although Redis is full', async () => {
 test('a switch back does not wait for the look at all organizations if an instance could not list one', async () => {
   const bridge = await startLegacyBridge({ replaySecret: 's'.repeat(32) }, {}, 'reverse');
   const { keyPrefix, redisUrl } = bridge.bridge.config;
-  const list = replayNewsKey(keyPrefix);
-  await store.set(replayLookKey(keyPrefix), 'another', 'PX', 60_000);
+  const list = replayOrganizationsKey(keyPrefix);
+  await store.set(replayRestoreDueKey(keyPrefix), 'another', 'PX', 60_000);
   // As if the instance were killed before it lists the organization.
   await store.set(list, 'no set');
   const player = await bridge.player('ada');

@@ -24,7 +24,7 @@ test('after a pause one request is sent, and as many as usual once it was answer
   expect(throttle.free()).toBe(1);
   throttle.count(new Promise(() => {}));
   expect(throttle.free()).toBe(0);
-  throttle.answered();
+  throttle.noteAnswer();
   expect(throttle.free()).toBe(15);
 });
 

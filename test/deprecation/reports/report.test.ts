@@ -392,12 +392,12 @@ describe('the query of a report', () => {
   });
 
   test.each([
-    [{ from: 'x' }, 'from is an ISO 8601 day such as 2027-01-31, not "x"'],
+    [{ from: 'x' }, 'from must be an ISO 8601 day such as 2027-01-31, not "x"'],
     [{ from: '2027-03-02', to: '2027-03-01' }, 'from 2027-03-02 is after to 2027-03-01'],
     [{ from: '2020-01-01' }, 'at most 400 days'],
     [
       { group: 'user' },
-      'group is one or more of day, organization, client, operation, status, separated by commas, not "user"',
+      'group must be one or more of day, organization, client, operation, status, separated by commas, not "user"',
     ],
   ])('is refused with the reason: %j', (fields, reason) => {
     expect(readUsageQuery(fields, now)).toEqual({

@@ -17,7 +17,7 @@ export type AcceptedChange =
   /** The names that were denied, each with its replacement. */
   | { kind: 'ban'; replacements: [username: string, replacement: string][] }
   | { kind: 'remove'; usernames: string[] }
-  /** The whole denylist; its names are read with `readList`. */
+  /** The whole denylist; its names are read with `readOverwrite`. */
   | { kind: 'overwrite'; list: string };
 
 /** A change that waits to be replayed. */

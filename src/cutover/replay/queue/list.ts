@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 import { gathererOf, script } from '../../../redis/connection/script-loader.ts';
-import { organizationBase, replayKey, replayNewsKey } from '../../../redis/keys.ts';
+import { organizationBase, replayKey, replayOrganizationsKey } from '../../../redis/keys.ts';
 import { organizationsInBatches } from '../../../redis/organizations.ts';
 
 const addToList = script<[organizationId: string, token: string], null>('cutover/replay/announce');
 
 /** The list of the organizations in which changes wait, so that a replay need not ask each of them. */
 export function createReplayList(store: RedisClient, prefix: string) {
-  const list = replayNewsKey(prefix);
+  const list = replayOrganizationsKey(prefix);
   const gather = gathererOf(store);
 
   async function hasChanges(organizationId: string): Promise<boolean> {
@@ -28,12 +28,12 @@ export function createReplayList(store: RedisClient, prefix: string) {
     announce,
     /**
      * All organizations in which something waits, with tokens: nothing was queued since the same one was seen. There may
-     * be others among them, until they are closed.
+     * be others among them, until they are taken off.
      */
     listed: async (): Promise<[organizationId: string, token: string][]> =>
       Object.entries(await store.hgetall(list)),
     /** Takes an organization off the list, unless something waits. */
-    close: async (organizationId: string): Promise<void> => {
+    unlist: async (organizationId: string): Promise<void> => {
       if (await hasChanges(organizationId)) return;
       await store.hdel(list, organizationId);
       if (await hasChanges(organizationId)) await announce(organizationId);

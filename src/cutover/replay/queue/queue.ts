@@ -79,7 +79,7 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       return rows.map(([id, fields], at) => toQueuedChange(organizationId, id, fields, senders[at]));
     },
     /** The names of an overwrite, in parts. */
-    readList: async function* (organizationId: string, token: string): AsyncGenerator<string[]> {
+    readOverwrite: async function* (organizationId: string, token: string): AsyncGenerator<string[]> {
       const key = replayListKey(baseOf(organizationId), token);
       for (let at = 0; ; at += listPartsAtOnce) {
         const parts = await store.lrange(key, at, at + listPartsAtOnce - 1);
@@ -155,16 +155,17 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
     discard: async (epoch: number): Promise<Record<AcceptedChange['kind'], number>> => {
       const counts = { put: 0, ban: 0, remove: 0, overwrite: 0 };
       for await (const ids of organizationsInBatches(store, prefix)) {
-        const discardIn = async (id: string): Promise<void> => {
+        const discardIn = async (organizationId: string): Promise<void> => {
+          const base = baseOf(organizationId);
           for (let isDone = false; !isDone;) {
-            const kinds = await discardEntries(store, baseOf(id), discardedAtOnce, epoch);
+            const kinds = await discardEntries(store, base, discardedAtOnce, epoch);
             for (const kind of kinds) counts[kind] += 1;
             isDone = kinds.length < discardedAtOnce;
           }
-          for await (const rows of scanPairs(store, replayAsideKey(baseOf(id)))) {
+          for await (const rows of scanPairs(store, replayAsideKey(base))) {
             const sealed = rows.filter(([, row]) => (JSON.parse(row) as { sealed?: string }).sealed !== '');
             for (const some of inBatches(sealed, { size: forgottenAtOnce }))
-              await forgetKeys(store, baseOf(id), epoch, JSON.stringify(some.map(([change]) => change)));
+              await forgetKeys(store, base, epoch, JSON.stringify(some.map(([id]) => id)));
           }
         };
         await Promise.all(ids.map(discardIn));

@@ -1,4 +1,4 @@
-import { encodeReference, fitsTemplate, type ObjectReference } from '../../../domain/profile.ts';
+import { encodeReference, canFillTemplate, type ObjectReference } from '../../../domain/profile.ts';
 import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
 import { identityOf, namespaceOf } from '../../analysis/identity.ts';
@@ -219,7 +219,7 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
     const checkObject = (item: Item, reference?: ObjectReference, url?: string): void => {
       const { id, base, settings } = item.organization;
       if (reference === undefined || url !== undefined) return;
-      if (settings.objectImageUrlTemplate !== undefined && fitsTemplate(reference)) return;
+      if (settings.objectImageUrlTemplate !== undefined && canFillTemplate(reference)) return;
       if (wasLookedUp(item.organization, reference)) return;
       const key = encodeReference(reference);
       if (seen.has(namespaceOf('objects', id), key)) return;

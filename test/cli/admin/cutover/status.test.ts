@@ -39,7 +39,7 @@ test('status names users whose change could not be adopted, and counts pictures 
   const { code, out } = await run('cutover status');
   const named = out.split('\n').filter((line) => line.startsWith('  acme, user user-'));
   expect(named).toHaveLength(5);
-  expect(named[0]).toMatch(/: the mode was switched before \(2025-03-01T00:00:00Z\)$/);
+  expect(named[0]).toMatch(/: the mode was switched before it could be adopted \(2025-03-01T00:00:00Z\)$/);
   expect(out).toContain('Changes in doubt: 1; could not be brought over: 7\n');
   expect(out).toContain('Pictures at their legacy URLs: 1,204 (counted 3 min ago)\n');
   expect(out).toContain('warning: 1,204 users still have a picture at its legacy URL: copy them');

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
 import { registerOrganization } from '../../../../src/redis/organizations.ts';
-import { organizationBase, replayKey, replayNewsKey } from '../../../../src/redis/keys.ts';
+import { organizationBase, replayKey, replayOrganizationsKey } from '../../../../src/redis/keys.ts';
 import { readWriteSnapshot } from '../../../../src/redis/changes.ts';
 import { putProfile } from '../../../../src/redis/profiles.ts';
 import { freshPrefix } from '../../../support/redis.ts';
@@ -39,7 +39,7 @@ const replayAll = async (): Promise<void> => void (await store.xtrim(replayKey(b
 describe('an organization', () => {
   test('stays on the list while something waits', async () => {
     await queueBy(one);
-    await other.close('acme');
+    await other.unlist('acme');
     expect(await listed(one)).toEqual(['acme']);
   });
 
@@ -47,7 +47,7 @@ describe('an organization', () => {
     await queueBy(one);
     for (const writer of [one, other, one]) {
       await replayAll();
-      await other.close('acme');
+      await other.unlist('acme');
       expect(await listed(one)).toEqual([]);
       await queueBy(writer);
       expect(await listed(one)).toEqual(['acme']);
@@ -57,7 +57,7 @@ describe('an organization', () => {
   test('is listed again after a failover has lost its listing', async () => {
     await registerOrganization(store, prefix, 'acme');
     await queueBy(one);
-    await store.del(replayNewsKey(prefix));
+    await store.del(replayOrganizationsKey(prefix));
     await one.restoreList();
     expect(await listed(other)).toEqual(['acme']);
   });

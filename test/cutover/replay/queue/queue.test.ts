@@ -13,7 +13,7 @@ import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { banUsernames, overwriteDenylist, removeDenied } from '../../../../src/redis/denylist.ts';
 import {
   organizationBase,
-  replayNewsKey,
+  replayOrganizationsKey,
   replaySendersKey,
   settingsKey,
   unreferencedPicturesKey,
@@ -84,7 +84,7 @@ async function queuedList(): Promise<string[]> {
   const [change] = await waiting();
   if (change?.kind !== 'overwrite') throw new Error('the overwrite is not queued');
   const names: string[] = [];
-  for await (const part of queue.readList(organizationId, change.list)) names.push(...part);
+  for await (const part of queue.readOverwrite(organizationId, change.list)) names.push(...part);
   return names;
 }
 
@@ -96,7 +96,7 @@ const lists = (): string => `${base}cutover:replay-list:*`;
 async function everything(): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const key of (await store.keys(`${prefix}*`)).sort()) found[key] = await store.dump(key);
-  delete found[replayNewsKey(prefix)];
+  delete found[replayOrganizationsKey(prefix)];
   return found;
 }
 
@@ -557,7 +557,7 @@ async function toCommands(change: AcceptedChange, user: string): Promise<Command
       return [{ kind: 'remove', names: change.usernames }];
     case 'overwrite': {
       const names: string[] = [];
-      for await (const part of queue.readList(organizationId, change.list)) names.push(...part);
+      for await (const part of queue.readOverwrite(organizationId, change.list)) names.push(...part);
       return [{ kind: 'overwrite', names }];
     }
   }
