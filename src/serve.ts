@@ -6,7 +6,7 @@ import { createFailureLimiter, createLimiter } from './api/middleware/rate-limit
 import { listen } from './api/server.ts';
 import type { FileUrl } from './contract/views.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
-import { openReplayCredentials, type ReplayAbility } from './cutover/replay/credentials.ts';
+import { openApiKeyCipher, type ReplayAbility } from './cutover/replay/api-key-cipher.ts';
 import { createReplayQueue } from './cutover/replay/queue/queue.ts';
 import { createQueueing } from './cutover/replay/queue/queueing.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
@@ -41,7 +41,7 @@ export function startCounters(resources: Resources) {
 export async function serve(resources: Resources, { ledger, metrics, load }: Counters): Promise<string> {
   const { config, log, releasers, store, media, arePicturesAvailable, deprecation } = resources;
   const { rateLimit, authFailureLimit, keyPrefix } = config;
-  const ability = await openReplayCredentials(store, keyPrefix, {
+  const ability = await openApiKeyCipher(store, keyPrefix, {
     secret: config.replaySecret,
     previous: config.replaySecretPrevious,
   });
@@ -111,9 +111,9 @@ function openForwarding(
   const traffic = createTraffic({ store, keyPrefix, legacy, fileUrl, cutover, log });
   releasers.onClose('forwarding', traffic.close);
   if (ability.kind === 'able') {
-    const { credentials } = ability;
+    const { cipher } = ability;
     const queue = createReplayQueue(store, keyPrefix);
-    const replayer = startReplayer({ ...config, store, legacy, media, queue, credentials, cutover, log });
+    const replayer = startReplayer({ ...config, store, legacy, media, queue, cipher, cutover, log });
     releasers.onClose('replay', replayer.close);
   }
   return createForwarding({ ...config, store, cutover, traffic, load });

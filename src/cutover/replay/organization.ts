@@ -21,7 +21,7 @@ const repairInterval = 1000;
 
 /** The replay of one organization's changes, while this instance has the lease. */
 export function replayOrganization(context: ReplayContext, organizationId: string) {
-  const { queue, delivery, credentials, throttle, log, sender, maySend, signal } = context;
+  const { queue, delivery, cipher, throttle, log, sender, maySend, signal } = context;
   const { timeoutMs } = context.legacy;
   const waiting = createWaiting(context, organizationId);
   const { withoutKey, settle, hold, complete, setAside } = createSettling(context, organizationId, waiting);
@@ -36,7 +36,7 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
       return waiting.remove(entry);
     }
     // Any of the user's keys will do.
-    const key = firstKey(credentials, waiting.ofSameUser(entry), entry.refusals);
+    const key = firstKey(cipher, waiting.ofSameUser(entry), entry.refusals);
     if (key === undefined) return await withoutKey(entry);
     const prepared = await delivery.prepare(queued, key.apiKey);
     if (prepared === 'nothing') return await complete(entry);

@@ -14,7 +14,7 @@ import type { SettlingOptions } from './settling.ts';
 export type Replayer = ReturnType<typeof startReplayer>;
 
 export interface ReplayerOptions
-  extends Omit<DeliveryOptions, 'queue'>, Pick<SettlingOptions, 'queue' | 'credentials' | 'log'> {
+  extends Omit<DeliveryOptions, 'queue'>, Pick<SettlingOptions, 'queue' | 'cipher' | 'log'> {
   cutover: Pick<Cutover, 'id' | 'mode'>;
   /** A monotonic clock, in ms, by which changes are sent again or given up. */
   now?: () => number;

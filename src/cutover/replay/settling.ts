@@ -1,7 +1,7 @@
 import type { Log } from '../../log.ts';
 import type { Cutover } from '../switch/instance.ts';
 import { isAnyKeyAccepted, type OpenKey } from './api-keys.ts';
-import type { ReplayCredentials } from './credentials.ts';
+import type { ApiKeyCipher } from './api-key-cipher.ts';
 import type { Delivered, Delivery, DeliveryOptions } from './delivery.ts';
 import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { delayAfter, nextAfter, setAsideAfterMs } from './rules.ts';
@@ -10,7 +10,7 @@ import type { Entry, Waiting } from './waiting.ts';
 
 export interface SettlingOptions extends Pick<DeliveryOptions, 'legacy'> {
   queue: ReplayQueue;
-  credentials: Pick<ReplayCredentials, 'open'>;
+  cipher: Pick<ApiKeyCipher, 'open'>;
   cutover: Pick<Cutover, 'id'>;
   log: Log;
   delivery: Delivery;
@@ -21,7 +21,7 @@ export interface SettlingOptions extends Pick<DeliveryOptions, 'legacy'> {
 
 /** Decides what becomes of an organization's waiting changes: they are completed, held for a while, or set aside. */
 export function createSettling(options: SettlingOptions, organizationId: string, waiting: Waiting) {
-  const { queue, credentials, cutover, log, delivery, throttle, now } = options;
+  const { queue, cipher, cutover, log, delivery, throttle, now } = options;
   const { timeoutMs } = options.legacy;
   /** Whether a change has failed since the last one that was replayed. */
   let isFailing = false;
@@ -55,7 +55,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     if (refusals.some(({ forMs }) => forMs < setAsideAfterMs)) return false;
     if (refusals.every(({ isOtherAccepted }) => isOtherAccepted)) return true;
     // Nothing else may have been sent meanwhile, since everything may be waiting for this change.
-    const isAccepted = await isAnyKeyAccepted(credentials, waiting.changes(), delivery);
+    const isAccepted = await isAnyKeyAccepted(cipher, waiting.changes(), delivery);
     if (isAccepted) throttle.noteAnswer();
     return isAccepted;
   }

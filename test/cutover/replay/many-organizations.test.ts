@@ -38,7 +38,7 @@ function replayEndless(
     organizationHeader: 'x-platform-organization-id',
     legacy: { timeoutMs: 1000, send, close: () => Promise.resolve() },
     media: { open: () => Promise.resolve(undefined) },
-    credentials: { open: () => 'key' },
+    cipher: { open: () => 'key' },
     cutover: { id: 'one', mode: () => 'reverse' },
     log: createLog('error'),
   });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connectLegacy, type Legacy as Connection } from '../../../src/cutover/forward/legacy.ts';
-import { createReplayCredentials, type ReplayCredentials } from '../../../src/cutover/replay/credentials.ts';
+import { createApiKeyCipher, type ApiKeyCipher } from '../../../src/cutover/replay/api-key-cipher.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
@@ -35,7 +35,7 @@ export interface Replaying {
     id: string,
     now?: () => number,
     connection?: Connection,
-    opening?: Pick<ReplayCredentials, 'open'>,
+    opening?: Pick<ApiKeyCipher, 'open'>,
   ) => Replayer;
   waiting: () => Promise<number>;
   close: () => Promise<void>;
@@ -51,8 +51,8 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
   const prefix = freshPrefix();
   const base = organizationBase(prefix, organizationId);
   const queue = createReplayQueue(store, prefix);
-  const credentials = createReplayCredentials([randomBytes(32)]);
-  const queueing = createQueueing({ kind: 'able', credentials }, 1000, queue);
+  const cipher = createApiKeyCipher([randomBytes(32)]);
+  const queueing = createQueueing({ kind: 'able', cipher }, 1000, queue);
   const legacy = await startLegacy();
   const ownConnection = connectLegacy(legacy.url, timeoutMs);
   const log = createLog('error');
@@ -89,7 +89,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
     remove: async (usernames) => expectKind(await removeDenied(await byAdmin(), usernames), 'removed'),
     overwrite: async (usernames) =>
       expectKind(await overwriteDenylist(await byAdmin(), usernames), 'overwritten'),
-    start: (id, now, connection = ownConnection, opening = credentials) =>
+    start: (id, now, connection = ownConnection, opening = cipher) =>
       startReplayer({
         store,
         keyPrefix: prefix,
@@ -97,7 +97,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
         legacy: connection,
         media: { open: () => Promise.resolve(undefined) },
         queue,
-        credentials: opening,
+        cipher: opening,
         cutover: { id, mode: () => 'reverse' },
         log,
         ...(now !== undefined && { now }),

@@ -27,7 +27,7 @@ export interface QueuedChange {
   /** When it was accepted, ms by the store's clock. */
   at: number;
   caller: QueuedCaller;
-  /** The caller's API key, to be opened by credentials.ts. */
+  /** The caller's API key, to be opened by api-key-cipher.ts. */
   sealedKey: string;
   change: AcceptedChange;
   /** Who has begun to send it, as passed to `mark`. If that was another sender, its outcome is unknown. */

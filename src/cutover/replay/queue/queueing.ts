@@ -1,5 +1,5 @@
 import { ProblemError } from '../../../contract/problems.ts';
-import type { ReplayAbility } from '../credentials.ts';
+import type { ReplayAbility } from '../api-key-cipher.ts';
 import type { Queued } from '../../../redis/changes.ts';
 import { callerFields, type QueuedCaller } from './changes.ts';
 import type { ReplayQueue } from './queue.ts';
@@ -22,7 +22,7 @@ export function createQueueing(
         'This instance cannot record changes for the legacy service.',
       );
     }
-    const fields = callerFields(caller, ability.credentials.seal(caller, apiKey));
+    const fields = callerFields(caller, ability.cipher.seal(caller, apiKey));
     const announce = (): void => void queue.announce(caller.organizationId);
     return { fields: JSON.stringify({ ...fields, most }), announce };
   };

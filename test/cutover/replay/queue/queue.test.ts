@@ -1,10 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import {
-  createReplayCredentials,
-  type ReplayCredentials,
-} from '../../../../src/cutover/replay/credentials.ts';
+import { createApiKeyCipher, type ApiKeyCipher } from '../../../../src/cutover/replay/api-key-cipher.ts';
 import { createQueueing } from '../../../../src/cutover/replay/queue/queueing.ts';
 import type { AcceptedChange } from '../../../../src/cutover/replay/queue/changes.ts';
 import { currentProfile } from '../../../../src/cutover/replay/current-state.ts';
@@ -30,14 +27,14 @@ import { storeTime } from '../../../../src/redis/connection/client.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
-let credentials: ReplayCredentials;
+let cipher: ApiKeyCipher;
 let prefix: string;
 let base: string;
 let queue: ReplayQueue;
 const organizationId = 'acme';
 
 beforeAll(async () => {
-  credentials = createReplayCredentials([randomBytes(32)]);
+  cipher = createApiKeyCipher([randomBytes(32)]);
 });
 beforeEach(async () => {
   prefix = freshPrefix();
@@ -54,11 +51,7 @@ async function inReverse(userId?: string, most = 1000): Promise<WriteSnapshot> {
     role: userId === undefined ? ('admin' as const) : ('player' as const),
     ...(userId !== undefined && { userId }),
   };
-  const queued = createQueueing(
-    { kind: 'able', credentials },
-    most,
-    queue,
-  )(caller, `secret of ${caller.keyId}`);
+  const queued = createQueueing({ kind: 'able', cipher }, most, queue)(caller, `secret of ${caller.keyId}`);
   return { ...(await readWriteSnapshot(store, base, userId)), queued };
 }
 
@@ -113,7 +106,7 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
       change: { kind: 'put', username: 'Ada', released: 'Ann', picture: { reference }, avatar: null },
       isRetry: false,
     });
-    expect(entry && credentials.open(entry)).toBe('secret of k_ada');
+    expect(entry && cipher.open(entry)).toBe('secret of k_ada');
     expect(entry).not.toHaveProperty('sender');
     const [seconds] = await store.time();
     expect(Math.abs(Number(seconds) * 1000 - (entry?.at ?? 0))).toBeLessThan(60_000);
@@ -454,7 +447,7 @@ describe('a change that was set aside', () => {
     expect(listed).toMatchObject([
       { id, status: 409, reason: 'username-taken', change: { kind: 'put', username: 'Ada' } },
     ]);
-    expect(listed[0] && credentials.open(listed[0])).toBe('secret of k_ada');
+    expect(listed[0] && cipher.open(listed[0])).toBe('secret of k_ada');
   });
 
   test('becomes a retry at the end of the queue', async () => {
@@ -465,7 +458,7 @@ describe('a change that was set aside', () => {
     expect(await queue.listSetAside(organizationId)).toEqual([]);
     const [, last] = await queue.read(organizationId, 10);
     expect(last).toMatchObject({ isRetry: true, change: { kind: 'put', username: 'Ada' } });
-    expect(last && credentials.open(last)).toBe('secret of k_ada');
+    expect(last && cipher.open(last)).toBe('secret of k_ada');
   });
 
   test('can be dropped', async () => {
@@ -480,7 +473,7 @@ describe('a change that was set aside', () => {
     await queue.discard(0);
     const [listed] = await queue.listSetAside(organizationId);
     expect(listed).toMatchObject({ sealedKey: '', change: { kind: 'put', username: 'Ada' } });
-    expect(listed && credentials.open(listed)).toBeUndefined();
+    expect(listed && cipher.open(listed)).toBeUndefined();
   });
 });
 

@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import {
-  createReplayCredentials,
-  openReplayCredentials,
-  type ReplayCredentials,
-} from '../../../src/cutover/replay/credentials.ts';
+  createApiKeyCipher,
+  openApiKeyCipher,
+  type ApiKeyCipher,
+} from '../../../src/cutover/replay/api-key-cipher.ts';
 import type { QueuedCaller } from '../../../src/cutover/replay/queue/changes.ts';
 import { joinCutover } from '../../../src/cutover/switch/instance.ts';
 import { cutoverHeartbeat, newRegistration } from '../../../src/cutover/switch/registry.ts';
@@ -26,19 +26,19 @@ const [first, second, third] = ['first', 'second', 'third'].map((word) => word.r
 ];
 const ada: QueuedCaller = { organizationId: 'acme', keyId: 'k1', role: 'player', userId: 'ada' };
 
-async function able(secret: string, previous?: string): Promise<ReplayCredentials> {
-  const ability = await openReplayCredentials(store, prefix, { secret, previous });
+async function able(secret: string, previous?: string): Promise<ApiKeyCipher> {
+  const ability = await openApiKeyCipher(store, prefix, { secret, previous });
   if (ability.kind === 'unable') throw new Error(ability.reason);
-  return ability.credentials;
+  return ability.cipher;
 }
 
-/** Registers an instance that can replay, as a bridge does after it has opened its credentials. */
+/** Registers an instance that can replay, as a bridge does after it has opened its cipher. */
 async function join() {
   return await joinCutover(store, { keyPrefix: prefix, kind: 'bridge', legacy: true, replay: true });
 }
 
 describe('a sealed API key', () => {
-  const credentials = createReplayCredentials([randomBytes(32)]);
+  const cipher = createApiKeyCipher([randomBytes(32)]);
 
   test('opens for its caller, whatever its bytes', () => {
     const byte = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code));
@@ -56,7 +56,7 @@ describe('a sealed API key', () => {
             role: 'admin',
             ...(user !== null && { userId: user }),
           };
-          expect(credentials.open({ caller, sealedKey: credentials.seal(caller, apiKey) })).toBe(apiKey);
+          expect(cipher.open({ caller, sealedKey: cipher.seal(caller, apiKey) })).toBe(apiKey);
         },
       ),
     );
@@ -68,33 +68,33 @@ describe('a sealed API key', () => {
     ['another role', { role: 'admin' }],
     ['another user', { userId: 'eve' }],
   ])('does not open for %s', (_, change) => {
-    const sealedKey = credentials.seal(ada, 'secret');
-    expect(credentials.open({ caller: { ...ada, ...change }, sealedKey })).toBeUndefined();
+    const sealedKey = cipher.seal(ada, 'secret');
+    expect(cipher.open({ caller: { ...ada, ...change }, sealedKey })).toBeUndefined();
   });
 
   test('does not open once any bit of it is changed, or a part of it is missing', () => {
-    const sealed = Buffer.from(credentials.seal(ada, 'secret'), 'base64');
+    const sealed = Buffer.from(cipher.seal(ada, 'secret'), 'base64');
     for (let bit = 0; bit < sealed.length * 8; bit += 1) {
       const changed = Buffer.from(sealed);
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(credentials.open({ caller: ada, sealedKey: changed.toString('base64') })).toBeUndefined();
+      expect(cipher.open({ caller: ada, sealedKey: changed.toString('base64') })).toBeUndefined();
     }
     for (let size = 0; size < sealed.length; size += 1) {
       const part = sealed.subarray(0, size).toString('base64');
-      expect(credentials.open({ caller: ada, sealedKey: part })).toBeUndefined();
+      expect(cipher.open({ caller: ada, sealedKey: part })).toBeUndefined();
     }
   });
 
   test('never looks the same twice, and does not contain the key', () => {
-    const sealed = credentials.seal(ada, 'secret');
-    expect(credentials.seal(ada, 'secret')).not.toBe(sealed);
+    const sealed = cipher.seal(ada, 'secret');
+    expect(cipher.seal(ada, 'secret')).not.toBe(sealed);
     expect(Buffer.from(sealed, 'base64').toString('latin1')).not.toContain('secret');
   });
 });
 
 describe('the secret', () => {
   test('is needed to replay', async () => {
-    const ability = await openReplayCredentials(store, prefix, { secret: undefined });
+    const ability = await openApiKeyCipher(store, prefix, { secret: undefined });
     expect(ability).toEqual({ kind: 'unable', reason: 'REPLAY_SECRET is not set' });
     expect(await store.exists(replaySecretKey(prefix))).toBe(0);
   });
@@ -107,7 +107,7 @@ describe('the secret', () => {
   test('is refused where another instance uses a different one', async () => {
     await able(first);
     const other = await join();
-    expect(await openReplayCredentials(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
+    expect(await openApiKeyCipher(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
     await other.close();
     await able(second);
   });
@@ -123,7 +123,7 @@ describe('the secret', () => {
   test('is refused where changes may wait that were sealed with a different one', async () => {
     await able(first);
     await store.hset(cutoverKey(prefix), { mode: 'reverse', epoch: 1, since: 1, by: 'test' });
-    expect(await openReplayCredentials(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
+    expect(await openApiKeyCipher(store, prefix, { secret: second })).toMatchObject({ kind: 'unable' });
   });
 
   test('can be changed while changes wait: what was sealed with the one before opens', async () => {
@@ -135,7 +135,7 @@ describe('the secret', () => {
     const sealedLater = changed.seal(ada, 'secret');
     expect((await able(second)).open({ caller: ada, sealedKey: sealedLater })).toBe('secret');
     expect((await able(second)).open({ caller: ada, sealedKey })).toBeUndefined();
-    const ability = await openReplayCredentials(store, prefix, { secret: third, previous: first });
+    const ability = await openApiKeyCipher(store, prefix, { secret: third, previous: first });
     expect(ability).toMatchObject({ kind: 'unable' });
   });
 

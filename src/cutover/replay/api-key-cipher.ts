@@ -13,11 +13,10 @@ export interface ReplaySecrets {
 }
 
 /** Whether this instance can replay changes, and if not, why and what to do about it. */
-export type ReplayAbility =
-  { kind: 'able'; credentials: ReplayCredentials } | { kind: 'unable'; reason: string };
+export type ReplayAbility = { kind: 'able'; cipher: ApiKeyCipher } | { kind: 'unable'; reason: string };
 
 /** AES-256-GCM with nonces of 96 bits (NIST SP 800-38D §5.2.1.1). */
-const cipher = 'aes-256-gcm';
+const algorithm = 'aes-256-gcm';
 const sizes = { fingerprint: 8, nonce: 12, tag: 16, key: 32, salt: 16 };
 
 /** RFC 7914; 32 MiB and about a tenth of a second, once at start. */
@@ -28,7 +27,7 @@ const derive = promisify<string, Buffer, number, typeof cost, Buffer>(scrypt);
  * Compares the secret with the check value that the other instances left in Redis. If it differs, it replaces that one
  * where REPLAY_SECRET_PREVIOUS matches it, or where nothing sealed with it can be waiting.
  */
-export async function openReplayCredentials(
+export async function openApiKeyCipher(
   store: RedisClient,
   prefix: string,
   { secret, previous }: ReplaySecrets,
@@ -59,14 +58,14 @@ export async function openReplayCredentials(
     }
     await store.hset(stored, 'check', fingerprint(current));
   }
-  return { kind: 'able', credentials: createReplayCredentials(keys) };
+  return { kind: 'able', cipher: createApiKeyCipher(keys) };
 }
 
 /** Encrypts the API keys of changes that wait for their replay: the legacy service requires the caller's own. */
-export type ReplayCredentials = ReturnType<typeof createReplayCredentials>;
+export type ApiKeyCipher = ReturnType<typeof createApiKeyCipher>;
 
 /** Seals with the first of these keys, and opens with any. */
-export function createReplayCredentials(keys: readonly Buffer[]) {
+export function createApiKeyCipher(keys: readonly Buffer[]) {
   const [current] = keys;
   if (current === undefined) throw new TypeError('there must be a key');
   const byFingerprint = new Map(keys.map((key) => [fingerprint(key), key]));
@@ -75,7 +74,7 @@ export function createReplayCredentials(keys: readonly Buffer[]) {
     /** The key (the bytes of its header, in Latin-1), which can only be decrypted together with its owner. */
     seal: (caller: QueuedCaller, apiKey: string): string => {
       const nonce = randomBytes(sizes.nonce);
-      const sealing = createCipheriv(cipher, current, nonce, { authTagLength: sizes.tag });
+      const sealing = createCipheriv(algorithm, current, nonce, { authTagLength: sizes.tag });
       sealing.setAAD(associatedData(caller));
       const sealed = Buffer.concat([sealing.update(apiKey, 'latin1'), sealing.final()]);
       return Buffer.concat([ownFingerprint, nonce, sealing.getAuthTag(), sealed]).toString('base64');
@@ -89,7 +88,7 @@ export function createReplayCredentials(keys: readonly Buffer[]) {
       const nonce = take(sizes.nonce);
       const tag = take(sizes.tag);
       if (key === undefined || tag.length < sizes.tag) return undefined;
-      const opening = createDecipheriv(cipher, key, nonce, { authTagLength: sizes.tag });
+      const opening = createDecipheriv(algorithm, key, nonce, { authTagLength: sizes.tag });
       opening.setAAD(associatedData(caller));
       opening.setAuthTag(tag);
       try {
