@@ -61,12 +61,13 @@ async function readColumns(
   throw new SourceError(`${where} is empty: its first line must name the columns`);
 }
 
-/** Comma, semicolon or tab: whichever the first line has most of outside quotes. */
+/** Comma, semicolon or tab: whichever the first line that is not empty has most of outside quotes. */
 async function findDelimiter(file: DataFile): Promise<string> {
   for await (const chunk of openFile(file).chunks) {
     const [line = ''] = chunk
       .toString('latin1')
       .replaceAll(/"[^"]*"/g, '')
+      .replace(/^[\r\n]+/, '')
       .split(/[\r\n]/, 1);
     const count = (delimiter: string): number => line.split(delimiter).length;
     return [',', ';', '\t'].reduce((best, next) => (count(next) > count(best) ? next : best));
@@ -135,7 +136,7 @@ async function* withSourceErrors(
     if (!(error instanceof CsvError)) throw error;
     const fault = faults[error.code] ?? `the file is not valid CSV (${error.code})`;
     throw new SourceError(
-      `${name}:${lineOf(error)}: ${fault}; correct the quoting, nothing after it can be read`,
+      `${name}:${lineOf(error)}: ${fault}; nothing after this line can be read: correct the quoting`,
     );
   }
 }

@@ -474,6 +474,12 @@ describe('a CSV file', () => {
     ]);
   });
 
+  test('with empty lines before the names of the columns is read with its own separator', async () => {
+    await put('profiles.csv', '\r\n\norganizationId;userId\nacme;u1\n');
+    const { rows } = await readRows(await openSource(folder), 'profiles');
+    expect(rows).toMatchObject([{ record: { organizationId: 'acme', userId: 'u1' } }]);
+  });
+
   test("with a database's mark for NULL, or in UTF-16, is refused by name", async () => {
     await put('profiles.csv', 'organizationId,userId,username\nacme,u1,\\N\nacme,u2,a\\N\n');
     expect(await profiles()).toEqual([
@@ -519,11 +525,11 @@ describe('a CSV file', () => {
   test.each([
     [
       'acme,1\nacme,"2\nacme,3\n',
-      /profiles\.csv:\d+: a quote is opened and never closed; correct the quoting/,
+      /profiles\.csv:\d+: a quote is opened and never closed; nothing after this line can be read: correct the quoting/,
     ],
     [
       'acme,1\nacme,"2"x\nacme,3\n',
-      /profiles\.csv:3: there is text after a closing quote; correct the quoting/,
+      /profiles\.csv:3: there is text after a closing quote; nothing after this line can be read: correct the quoting/,
     ],
     [`acme,1\nacme,"${'2'.repeat(1 << 21)}"\n`, /profiles\.csv:3: a row is longer than 1 MiB/],
   ])('is not read beyond a fault after which rows cannot be separated', async (content, message) => {
