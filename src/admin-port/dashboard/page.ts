@@ -8,7 +8,7 @@ import type { AdminProblem } from '../problem.ts';
 import { choices } from './components/layout.ts';
 import { moment, visible } from './components/text.ts';
 import { maxOrganizations, type DashboardData } from './dashboard-data.ts';
-import { addressOf, csvAddress, periods, type DashboardQuery } from './query.ts';
+import { addressOf, csvAddress, parametersOf, periods, type DashboardQuery } from './query.ts';
 import { callsSection } from './sections/calls-section.ts';
 import {
   breakdownSection,
@@ -91,8 +91,11 @@ function titleOf(policy: DeprecationPolicy, now: number): string {
 function filters(query: DashboardQuery, organizations: readonly string[]): Html {
   const { organizationId, days, firstDay, lastDay } = query;
   const [from, to] = [dayName(firstDay), dayName(lastDay)];
-  const field = (name: string, value: string | number | undefined) =>
-    value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`;
+  /** What a form does not change. */
+  const others = (...own: string[]) =>
+    Object.entries(parametersOf(query))
+      .filter(([name, value]) => value !== undefined && !own.includes(name))
+      .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`);
   const listed = new Set([...organizations, ...(organizationId === undefined ? [] : [organizationId])]);
   return html`<div class="filters">
     <form action="/">
@@ -106,7 +109,7 @@ function filters(query: DashboardQuery, organizations: readonly string[]): Html 
               html`<option value="${id}" ${id === organizationId && 'selected'}>${visible(id)}</option>`,
           )}
       </select>
-      ${days === undefined ? [field('from', from), field('to', to)] : field('days', days)}
+      ${others('organization')}
       <button>Show</button>
       ${
         organizations.length === maxOrganizations &&
@@ -127,7 +130,7 @@ function filters(query: DashboardQuery, organizations: readonly string[]): Html 
     <details id="dates" ${days === undefined && 'open'}>
       <summary>Other dates</summary>
       <form action="/">
-        ${field('organization', organizationId)}
+        ${others('from', 'to', 'days')}
         <label for="from">From</label>
         <input id="from" name="from" type="date" required value="${from}" />
         <label for="to">To</label>

@@ -35,13 +35,18 @@ export function readDashboardQuery(
 
 /** The query part of the address that shows this query with a change. */
 export function addressOf(query: DashboardQuery, change: Partial<DashboardQuery> = {}): string {
-  const { organizationId, days, firstDay, lastDay, groupBy, all } = { ...query, ...change };
-  return addressWith({
+  return addressWith(parametersOf({ ...query, ...change }));
+}
+
+/** The parameters of that address; what is absent or undefined is the default. */
+export function parametersOf(query: DashboardQuery): Record<string, string | undefined> {
+  const { organizationId, days, firstDay, lastDay, groupBy, all } = query;
+  return {
     organization: organizationId,
     ...(days === undefined ? { from: dayName(firstDay), to: dayName(lastDay) } : { days: String(days) }),
     group: groupBy.join() === defaultGroup ? undefined : groupBy.join(),
     clients: all ? 'all' : undefined,
-  });
+  };
 }
 
 /** The address of `/usage` that gives the same as CSV. */

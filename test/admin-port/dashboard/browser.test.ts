@@ -283,6 +283,10 @@ describeInBrowser('the dashboard in a browser', () => {
     await fresh.page.getByRole('alert').getByText('The ledger cannot be read').waitFor();
     await expectAccessible(fresh);
     await fresh.context.close();
+    await page.route(port.url, (route) => route.fulfill({ status: 502, body: '<h1>Bad Gateway</h1>' }));
+    await page.clock.runFor(15_000);
+    await page.getByText('The status is 502. These are the last known figures.').waitFor();
+    await page.unroute(port.url);
     await port.close();
     await page.clock.runFor(15_000);
     await page.getByText('The bridge does not answer. These are the last known figures.').waitFor();

@@ -64,7 +64,7 @@ test('in reverse, the page shows the changes that wait for their replay', async 
     { mode: 'shadow', since: at('2026-03-01T09:00Z') },
     { mode: 'reverse', since: at('2026-03-03T10:30Z') },
   ]);
-  expect(text).toContain('Waiting for replay 0 nothing');
+  expect(text).toContain('Waiting for replay 0 all replayed');
   expect(text).not.toContain('Users who differ');
 });
 

@@ -151,7 +151,7 @@ describe('the calls on the dashboard', () => {
     );
     const { text } = await read(silent);
     expect(text['calling']).toContain('No client is known to have called in the last 7 days, but calls');
-    expect(text['coverage']).toContain('made none, except those whose key was not checked.');
+    expect(text['coverage']).toContain('made none (calls whose key was not checked may be theirs).');
     expect(text['quiet']).toContain('Calls whose key was not checked may be theirs.');
     expect(text['quiet']).toMatch(/ios-4.2 .* not throughout .* web .* 20 days ago throughout /);
     expect(text['unattributed']).toMatch(
@@ -206,6 +206,13 @@ describe('the calls on the dashboard', () => {
     expect((await port.ask('/?group=colour')).status).toBe(400);
   });
 
+  test('keep their grouping where another organization or other dates are chosen', async () => {
+    const { page } = await read(port, '?group=operation&clients=all');
+    for (const field of ['name="group" value="operation"', 'name="clients" value="all"']) {
+      expect(page.split(`<input type="hidden" ${field} />`)).toHaveLength(3);
+    }
+  });
+
   test('are not shown for an invalid address', async () => {
     for (const query of [
       '?days=0',
@@ -231,7 +238,9 @@ describe('a period without calls', () => {
       'No calls in these 30 days The whole period was measured: nobody called. There are calls at other times',
     );
     expect(text['figures']).toContain('Measured 100% no gap');
-    expect(text['coverage']).toContain('The whole period was measured: a client without calls made none.');
+    expect(text['coverage']).toContain(
+      'The whole period was measured: a client shown without calls made none.',
+    );
   });
 
   test('may be a single day', async () => {

@@ -26,7 +26,9 @@ async function refresh() {
     }
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');
     if (!response.ok) {
-      report(`${page.querySelector('[role=alert] h2')?.textContent}. These are the last known figures.`);
+      // A proxy's page has no such heading.
+      const title = page.querySelector('[role=alert] h2')?.textContent ?? `The status is ${response.status}`;
+      report(`${title}. These are the last known figures.`);
       return;
     }
     const focused = document.activeElement;
