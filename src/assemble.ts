@@ -33,7 +33,7 @@ export async function assemble(config: Config, log: Log): Promise<Bridge> {
     const counters = config.workers === 1 ? startCounters(resources) : undefined;
     const admin = await openAdminPort(resources, counters?.metrics ?? workersMetrics());
     const url = counters === undefined ? await serveFromWorkers(resources) : await serve(resources, counters);
-    // Begun together with the public port's, which is waited for first: one after the other takes twice as long.
+    // Registered last, so it runs first: both ports drain together. One after the other would take twice as long.
     resources.releasers.onClose('admin port', () => void admin?.drain(config.drainDelay));
     if (config.publicBaseUrl === undefined && isWildcard(config.host)) {
       log.warn(
@@ -53,7 +53,7 @@ export async function assembleWorker(config: Config, log: Log): Promise<Bridge> 
 }
 
 async function serveFromWorkers({ config, log, releasers, redisUrl }: Resources): Promise<string> {
-  // One that comes from a file stays out of the environment, and is read again by a worker that replaces another.
+  // A REDIS_URL that comes from a file is not passed on: each worker reads the file, also one that starts later.
   const isEmbedded = config.redisUrl === undefined;
   const env = isEmbedded ? { REDIS_URL: redisUrl, REDIS_URL_FILE: '' } : {};
   const workers = await startWorkers(config.workers, env, config.drainDelay, log);

@@ -60,7 +60,7 @@ export const flag: Format<boolean> = {
 export const keyPrefix: Format<string> = {
   // Redis Cluster would take text in braces for the hash tag, which is the organization.
   parse: (text) => (/^[^{}\s\p{Cc}]+$/u.test(text) ? text : undefined),
-  expected: 'without braces, spaces and control characters',
+  expected: 'text without braces, spaces or control characters',
 };
 
 /** RFC 9110 §5.6.2. */

@@ -144,7 +144,7 @@ function findMistakes(config: Config, env: NodeJS.ProcessEnv): string[] {
   // A token file that cannot be read has been reported already.
   const lacksToken = adminToken === undefined && formats.textOf(env, 'ADMIN_TOKEN_FILE') === undefined;
   if (lacksToken && !isLoopback(adminHost)) {
-    mistakes.push(`ADMIN_TOKEN must be set if ADMIN_HOST (${adminHost}) is not a loopback address`);
+    mistakes.push(`ADMIN_TOKEN must be set, since ADMIN_HOST (${adminHost}) is not a loopback address`);
   } else if (adminToken !== undefined && !/^[\x21-\x7e]+$/.test(adminToken)) {
     mistakes.push('ADMIN_TOKEN must consist of ASCII characters, without spaces');
   }
@@ -159,7 +159,7 @@ function findMistakes(config: Config, env: NodeJS.ProcessEnv): string[] {
     const files = ['REDIS_CA_FILE', 'REDIS_CERT_FILE', 'REDIS_KEY_FILE', 'REDIS_PASSWORD_FILE'];
     const given = files.filter((name) => formats.textOf(env, name) !== undefined);
     if (config.writeReplicas > 0) given.push('WRITE_REPLICAS');
-    mistakes.push(...given.map((name) => `${name} needs REDIS_URL: the embedded Redis has no use for it`));
+    mistakes.push(...given.map((name) => `${name} needs REDIS_URL: the embedded Redis does not use it`));
   }
   if (port !== 0 && port === (config.adminPort ?? defaultAdminPort)) {
     mistakes.push(`ADMIN_PORT, which is ${defaultAdminPort} unless set, must differ from PORT`);

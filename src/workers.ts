@@ -48,7 +48,7 @@ export async function startWorkers(count: number, env: NodeJS.ProcessEnv, drainD
     worker.on('error', (error) => {
       // Also an error of a message to a worker that has just exited.
       if (worker.process.pid !== undefined) return;
-      // It never exits, after which Node.js would forget it.
+      // It never emits 'exit', upon which Node.js would remove it.
       delete cluster.workers?.[worker.id];
       onRefused(error);
     });

@@ -81,7 +81,7 @@ describe('the admin port', () => {
   test.each(['0.0.0.0', '::', '10.0.0.5', 'admin.example.com', '127.0.0.1.example.com'])(
     'needs a token on %s',
     (host) => {
-      expect(() => readConfig({ ADMIN_HOST: host })).toThrow(/^ADMIN_TOKEN must be set if ADMIN_HOST/);
+      expect(() => readConfig({ ADMIN_HOST: host })).toThrow(/^ADMIN_TOKEN must be set, since ADMIN_HOST/);
       expect(readConfig({ ADMIN_HOST: host, ADMIN_TOKEN: '0123456789abcdef' })).toMatchObject({
         adminToken: '0123456789abcdef',
       });

@@ -5,6 +5,7 @@ import { sendProblem } from './problem.ts';
 import { sessionSeconds, wrongTokensPerMinute, type Sessions } from './sessions.ts';
 
 const cookieName = 'pb_admin';
+const sessionCookies = new RegExp(`(?:^|;) *${cookieName}=([^;]*)`, 'g');
 
 /**
  * Lets requests through that carry the token (`Authorization: Bearer`, RFC 6750) or a session. Others get 401 with
@@ -32,7 +33,7 @@ export function guard(sessions: Sessions): RequestHandler {
 
 /** The seconds left of a request's session; undefined without a valid session. */
 export function secondsLeftOf(request: Request, sessions: Sessions): number | undefined {
-  const cookies = (request.headers.cookie ?? '').matchAll(/(?:^|;) *pb_admin=([^;]*)/g);
+  const cookies = (request.headers.cookie ?? '').matchAll(sessionCookies);
   return Array.from(cookies, ([, value = '']) => sessions.secondsLeft(value)).find(
     (left) => left !== undefined,
   );

@@ -57,7 +57,8 @@ export function explainError(error: unknown, path: string, log: Log): AdminProbl
   return {
     status: 500,
     title: 'Internal error',
-    detail: 'The request failed because of a bug in Profile Bridge, or of data that it did not write.',
+    detail:
+      'The request failed because of a bug in Profile Bridge, or because of data that it did not write.',
     remedy: 'The log has the details. If they name no key to remove, please report them.',
   };
 }

@@ -5,7 +5,7 @@ import { configureErrorsAndHelp } from './command-line.ts';
 /** What a command-line tool takes from the process that runs it. */
 export interface Shell {
   env: NodeJS.ProcessEnv;
-  /** Where the text cannot be written, or nobody reads it, `ifLost` is an error. */
+  /** Writes a text. If it cannot be written, or nobody reads it, `ifLost` is reported as an error. */
   out: (text: string, ifLost?: string) => void;
   /** Errors and progress. */
   err: { isTTY?: boolean | undefined; write: (text: string) => unknown };
@@ -22,7 +22,7 @@ export const readerGone = new DOMException('nobody reads the output any more', '
 const sameSignalMs = 500;
 
 /**
- * Runs a command-line tool and sets the exit code of this process, its own also if nobody reads what it prints. The
+ * Runs a command-line tool and sets the exit code of this process to its own, also if nobody reads what it prints. The
  * first SIGINT or SIGTERM aborts `signal`, another one half a second later or more ends the process at once.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {

@@ -34,7 +34,7 @@ export function interrupted(error = 'interrupted'): CommandResult {
   return { exitCode: 130, error };
 }
 
-/** A tool whose commands share a context. What would not be printable in texts and errors is escaped. */
+/** A tool whose commands share a context. Unprintable characters in texts and errors are escaped. */
 export function createTool<Context>(name: string, context: Context, { out, err, signal }: Shell) {
   let exitCode = 0;
   const finish = (result: CommandResult, { json: isJson = false }: { json?: boolean } = {}): void => {

@@ -36,8 +36,8 @@ export function createPictures(store: RedisClient, media: MediaStore, log?: Log)
     discard,
     /**
      * Decodes a picture and stores it as pending since `at` (ms). If that fails, a late write may still take effect: the
-     * file stays listed, and the sweep removes it. No `sender`, named within its organization, can keep the pictures of
-     * others from being decoded.
+     * file stays listed, and the sweep removes it. `sender` is named within its organization: none can hold up the
+     * decoding of others' pictures.
      */
     store: async (base: string, sender: string, bytes: Buffer, at: number): Promise<StoredPicture> => {
       const picture = await decodePicture(bytes, base + sender);

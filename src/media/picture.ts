@@ -11,7 +11,7 @@ export type DecodedPicture =
   | { kind: 'busy'; limit: 'sender' | 'all' };
 
 const maxPixels = 40_000_000;
-/** The longest side of a JPEG or GIF. Of a wider PNG, the rows that libvips holds at once can take gigabytes. */
+/** The longest side of a JPEG or GIF. For a wider PNG, the rows that libvips holds at once can take gigabytes. */
 const maxInputSide = 65_535;
 /** Each scan of a progressive JPEG, usually about ten, goes over all pixels, and maxSeconds does not end them. */
 const maxScans = 500;
@@ -112,7 +112,7 @@ async function reencode(bytes: Buffer, extension: PictureExtension): Promise<Dec
       .timeout({ seconds: maxSeconds })
       .toColourspace('srgb')
       .resize({ width: maxSide, height: maxSide, fit: 'inside', withoutEnlargement: true });
-    // sharp would work on 16 bits in Display P3, and take the result for sRGB. Of CMYK, this would change the colours.
+    // sharp would work on 16 bits in Display P3, and take the result for sRGB. For CMYK, this would change the colours.
     if (depth === 'ushort') pixels.pipelineColourspace('srgb');
     // Without any of sharp's keep… calls, profiles and metadata are dropped.
     const encoded = await encoders[extension](pixels).toBuffer();
@@ -140,7 +140,7 @@ type Busy = Extract<DecodedPicture, { kind: 'busy' }>;
  * and however long they take, they hold up only that sender's own. Each `enter` that returns nothing must be followed by
  * one `leave`.
  */
-function createTurns({ concurrency, maxWaiting, maxWaitingPerSender, maxWaitMs }: DecodingLimits) {
+function createSenderTurns({ concurrency, maxWaiting, maxWaitingPerSender, maxWaitMs }: DecodingLimits) {
   const running = new Set<string>();
   /** What ends the waiting of each sender's pictures, the senders in the order of their turns. */
   const waiting = new Map<string, ((refusal?: Busy) => void)[]>();
@@ -188,7 +188,7 @@ function createTurns({ concurrency, maxWaiting, maxWaitingPerSender, maxWaitMs }
 
 /** Creates a `decodePicture` with its own limits. */
 export function createPictureDecoder(limits: DecodingLimits) {
-  const turns = createTurns(limits);
+  const turns = createSenderTurns(limits);
   return async (bytes: Buffer, sender: string): Promise<DecodedPicture> => {
     const extension = extensionByBytes(bytes);
     if (extension === undefined) return { kind: 'unsupported' };

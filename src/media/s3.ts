@@ -122,7 +122,7 @@ export async function openBucket(
       .catch((error: MediaUnavailableError) => (hidesMissing = isForbidden(error)));
   } catch (error) {
     throw new Error(
-      `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role) allow to get, put and delete objects there.`,
+      `MEDIA_URL: ${error instanceof MediaUnavailableError ? error.message : String(error)} Check the bucket's name, endpoint and region, and that AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or a role) allow getting, putting and deleting objects there.`,
       { cause: error },
     );
   }

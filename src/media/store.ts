@@ -40,10 +40,10 @@ export interface OpenPicture {
   /** The first bytes. */
   bytes: Buffer;
   /**
-   * Reads at most `most` bytes, from the byte `from` on. A picture that was removed meanwhile can still be read from a
+   * Reads at most `maxBytes`, from the byte `from` on. A picture that was removed meanwhile can still be read from a
    * folder; from a bucket, the result is undefined.
    */
-  readFrom: (from: number, most: number) => Promise<Buffer | undefined>;
+  readFrom: (from: number, maxBytes: number) => Promise<Buffer | undefined>;
   close: () => Promise<void>;
 }
 
@@ -51,8 +51,8 @@ export interface OpenPicture {
 export interface MediaStore {
   /** Saves the whole file durably, or nothing. A name not made by newPictureName is a TypeError. */
   save: (name: string, bytes: Buffer) => Promise<void>;
-  /** Reads at most `most` bytes. Undefined for a name that is unknown or not made by newPictureName. */
-  open: (name: string, most: number) => Promise<OpenPicture | undefined>;
+  /** Reads at most `maxBytes`. Undefined for a name that is unknown or not made by newPictureName. */
+  open: (name: string, maxBytes: number) => Promise<OpenPicture | undefined>;
   /** Removes a picture; one that does not exist is no error. */
   remove: (name: string) => Promise<void>;
 }
@@ -115,7 +115,7 @@ const leftoverAfter = 60_000;
 const maxAtOnce = 3;
 
 /** Runs operations on a folder in turn, each within the time limit, its turn included. */
-function createTurns(timeout: number) {
+function createFolderQueue(timeout: number) {
   let running = 0;
   const waiting = new Set<() => void>();
   const enter = async (signal: AbortSignal): Promise<void> => {
@@ -144,7 +144,7 @@ function createTurns(timeout: number) {
  * is the time limit of an operation, in ms.
  */
 export async function openFolder(folder: string, timeout = operationTimeout): Promise<MediaStore> {
-  const inTurn = createTurns(timeout);
+  const inTurn = createFolderQueue(timeout);
   const reach = <T>(verb: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
     inTurn(work).catch((error: unknown) => {
       const message = `Cannot ${verb} the media folder ${folder} (${errorCode(error)}).`;

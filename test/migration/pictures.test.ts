@@ -9,7 +9,7 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
-import { fetchPicture, PictureFault } from '../../src/migration/pictures/fetch.ts';
+import { fetchPicture, PictureError } from '../../src/migration/pictures/fetch.ts';
 import { readPicture } from '../../src/migration/pictures/folder.ts';
 import { createTool, newFolder, writeSource, type Tool } from './tool.ts';
 import { useTestStore } from '../support/use-store.ts';
@@ -170,7 +170,7 @@ describe('apply --copy-pictures', () => {
     );
     expect(call).toMatchObject({ exitCode: 0, json: { pictures: { copied: 2, failed: 5 } } });
     for (const url of ['../outside', 'https://x.example/..%2foutside', '/', '%']) {
-      await expect(readPicture(url, place, nothingShared)).rejects.toThrow(PictureFault);
+      await expect(readPicture(url, place, nothingShared)).rejects.toThrow(PictureError);
     }
   });
 

@@ -123,7 +123,7 @@ async function setOrganization(
       `another command has just changed the username lengths, and the minimum would be above the maximum: see ${adminCommand} org show ${shellWord(id)}, then run this again`,
     );
   }
-  // Another command has created it meanwhile, and decided about that.
+  // Another command has created it meanwhile, perhaps with another comparison of names.
   if (current === undefined && saved === 'changed' && given.comparison !== undefined) {
     const refused = await compareNames(given.comparison);
     if (refused !== undefined) return refused;

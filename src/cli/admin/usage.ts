@@ -76,7 +76,7 @@ function passOptionsOn(usage: Command, subcommand: Command): void {
   }
 }
 
-/** Refuses what is not a day, also an empty text, which a query takes for none; the query reads the text itself. */
+/** Refuses what is not a day, also an empty text, which a query would take for none. The query parses the text. */
 function checkDay(text: string): string {
   if (parseInstant(text).kind === 'ok') return text;
   throw new InvalidArgumentError('It must be an ISO 8601 day such as 2027-01-31.');
@@ -91,7 +91,7 @@ async function showUsage(
   const read = readUsageQuery({ from, to, group, organization: org }, now);
   if (read.kind === 'invalid') return wrongUsage(read.reasons.join('; '));
   const { store, keyPrefix } = await openFor(context, org);
-  // Of very many organizations, a report takes seconds.
+  // A report on very many organizations takes seconds.
   const { signal } = context;
   const report = await unlessAborted(reportUsage(store, keyPrefix, read.query, now, signal), signal);
   if (report === undefined) return interrupted();

@@ -16,7 +16,7 @@ import type { CommandResult } from '../tool.ts';
 import { describePlannedPruning, describePruning } from './plan.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
-export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineChoice, 'afterwards'> {
+export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineChoice, 'finalStep'> {
   /** True, or the folder with the files. */
   copyPictures?: true | string | undefined;
   allowPrivateAddresses?: boolean | undefined;
@@ -43,7 +43,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
     let pictures: Copied | undefined;
     const applied = await applyRun(chosen, context, {
       ...choice,
-      afterwards:
+      finalStep:
         copyPictures === undefined
           ? undefined
           : async (scope, inner) => {
@@ -143,7 +143,7 @@ function describeCopied({ copied, failed }: Copied): string {
 }
 
 function errorOf(
-  { kind, assessment, completedRenames, pendingRenames, readsAllNext }: Applied,
+  { kind, assessment, completedRenames, pendingRenames, nextIsFull }: Applied,
   late: number,
   context: MigrationContext,
   { prune }: ApplyChoice,
@@ -158,11 +158,11 @@ function errorOf(
     return `${assessment.pruning?.refusal ?? ''}, so ${nothing} was written: check that the source is whole, then allow it with --prune-at-most N`;
   }
   if (kind === 'refused') {
-    const again = readsAllNext ? 'run the same command again (it will read everything), ' : '';
+    const again = nextIsFull ? 'run the same command again (it will read everything), ' : '';
     // Where it was given, the next round that reads all rows prunes; that round also knows who is gone.
-    const pruning = readsAllNext || prune === true ? '' : pruneRemedy('use', assessment);
+    const pruning = nextIsFull || prune === true ? '' : pruneRemedy('use', assessment);
     const or = `, so ${nothing} was written: ${again}${pruning}${trustRemedy('use', context)}correct the source, or use`;
     return remedyFor(assessment.problems, context.issues, assessment.reading, or);
   }
-  return `taken through the bridge while this ran: ${counted(late, 'username')}; see the report, and apply again once that is settled`;
+  return `${counted(late, 'username')} ${late === 1 ? 'was' : 'were'} taken through the bridge while this ran: see the report, resolve the conflicts, then apply again`;
 }

@@ -37,7 +37,7 @@ export async function exportAll(environment: CliEnvironment, choice: ExportChoic
       error:
         conflicts === 0
           ? undefined
-          : `${counted(conflicts, 'record')} with the username of another one, which changed hands meanwhile: export again; if it says the same then, run profile-bridge admin fsck`,
+          : `${counted(conflicts, 'record')} ${conflicts === 1 ? 'has' : 'have'} a username that another record has, too, since it changed hands meanwhile: export again; if it says the same then, run profile-bridge admin fsck`,
     };
     return commandResult('export', startedAt, report, issues);
   });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { formatNumber, totalOf } from '../../lib/numbers.ts';
+import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { FinalError } from '../../migration/errors.ts';
 import { describeError } from '../command-line.ts';
 import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
@@ -16,7 +16,7 @@ export interface FollowChoice extends ApplyChoice {
 
 const defaultLag = 10_000;
 const defaultFullEvery = 60 * 60_000;
-/** A timer with a longer time, of 25 days, would end at once. */
+/** A timer set for longer, almost 25 days, would fire at once. */
 const longestPause = 2 ** 31 - 1;
 
 /**
@@ -53,8 +53,7 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
         report(round, appliedAt, describeError(error));
       }
     }
-    // Nothing has been applied yet, or names are being moved between users: the operator does not want to leave it like
-    // that.
+    // Nothing has been applied yet, or renames are pending: the result of this round is shown, with its exit code.
     if (last !== undefined && (appliedAt === undefined || last.applied.pendingRenames > 0))
       return { ...last, json: undefined, text: '' };
     const pause = Math.min(longestPause, Math.max(0, startedAt + lag - performance.now()));
@@ -99,7 +98,7 @@ function describeRound({ applied, sum }: AppliedResult): string {
   const refused = isFull ? sum.refused : refusedSinceFull;
   const removed = pruned === undefined ? 0 : totalOf(pruned.values());
   return [
-    `${formatNumber(read)} rows read${isFull ? ' (all)' : ''}`,
+    `${counted(read, 'row')} read${isFull ? ' (all)' : ''}`,
     `${formatNumber(created)} created`,
     `${formatNumber(updated)} updated`,
     ...(removed === 0 ? [] : [`${formatNumber(removed)} removed`]),

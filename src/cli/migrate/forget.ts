@@ -68,12 +68,12 @@ async function forgetRehearsal(
   }
   const found = await countRehearsal(context);
   if (found > 0)
-    await confirm(environment, choice, `Delete ${counted(found, 'key')} that begin with ${prefix}?`);
+    await confirm(environment, choice, `Delete ${counted(found, 'key')} under the prefix ${prefix}?`);
   const keys = found === 0 ? 0 : await removeRehearsal(context);
   return {
     exitCode: 0,
     json: { command: 'forget', prefix, keys },
-    text: `Deleted ${counted(keys, 'key')} that began with ${prefix}.`,
+    text: `Deleted ${counted(keys, 'key')} under the prefix ${prefix}.`,
   };
 }
 

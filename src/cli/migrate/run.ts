@@ -10,7 +10,7 @@ import type { Shell } from '../shell.ts';
 import type { CliEnvironment } from './session.ts';
 import { verify } from './verify.ts';
 import { status } from './status.ts';
-import { migrateCommand, wholeNumber } from '../command-line.ts';
+import { migrateCommand, parseId, wholeNumber } from '../command-line.ts';
 import { createTool, interrupted, type CommandResult } from '../tool.ts';
 import {
   addSourceOptions,
@@ -87,7 +87,10 @@ export async function runMigrate(args: readonly string[], shell: Shell): Promise
     .description('delete what a run keeps in Redis, or everything a rehearsal wrote; asks first')
     .examples('forget --run legacy-1f3870be', 'forget --rehearsal --yes')
     .addOption(runOption('the run to forget: an unfinished load is rolled back, other records stay'))
-    .option('--rehearsal', "delete all keys under KEY_PREFIX, if that is not the default nor a service's")
+    .option(
+      '--rehearsal',
+      'delete all keys under KEY_PREFIX; refused for the default and for one that a service has used',
+    )
     .option('--yes', 'do not ask, for scripts')
     .runs(configured(forget));
 
@@ -97,7 +100,7 @@ export async function runMigrate(args: readonly string[], shell: Shell): Promise
     .examples('export --to ./backup', 'export --to ./acme --org acme --entities profiles,denylist')
     .requiredOption('--to <folder>', 'a new or empty folder', notEmpty)
     .option('--entities <list>', `only these, separated by commas: ${entityNames.join(', ')}`, parseEntities)
-    .option('--org <organization>', 'only this organization')
+    .option('--org <organization>', 'only this organization', parseId)
     .runs(configured(exportAll));
 
   return await run(args, () =>

@@ -52,7 +52,7 @@ export async function withSource<Own extends Report>(
   const startedAt = performance.now();
   const chosen = await openChosen(choice, environment.env, environment.signal);
   try {
-    keepFromReport(choice, chosen.source.ignored);
+    requireSeparateReport(choice, chosen.source.ignored);
     return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>
       commandResult(command, startedAt, await work(chosen, context), context.issues, chosen),
     );
@@ -61,8 +61,8 @@ export async function withSource<Own extends Report>(
   }
 }
 
-/** Throws a UsageError if the report, which empties its file, would be written to what is read, or be read itself. */
-function keepFromReport(
+/** Throws a UsageError if the report would overwrite a file that is read, or would itself be read as a source later. */
+function requireSeparateReport(
   { source, mapping, report }: SourceChoice & SessionChoice,
   ignored: readonly string[],
 ): void {

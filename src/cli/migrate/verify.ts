@@ -2,7 +2,7 @@ import { recordVerified } from '../../cutover/verdict/verified.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
-import { isRun, readAllNext, readRun } from '../../migration/runs/runs.ts';
+import { isRun, requestFullRound, readRun } from '../../migration/runs/runs.ts';
 import { counted, formatNumber } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { replicationIdsOf } from '../../redis/connection/client.ts';
@@ -28,7 +28,7 @@ export async function verify(
     const verified = await compareBoth(scope, context, chosen.run);
     const { differences } = verified;
     const isFine = differences === 0;
-    if (!isFine) await readAllNext(context, chosen.run);
+    if (!isFine) await requestFullRound(context, chosen.run);
     const { openedAt } = chosen;
     const isClean = isFine && choice.org === undefined && choice.entities === undefined;
     if (isClean && openedAt !== undefined) {

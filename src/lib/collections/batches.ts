@@ -1,7 +1,7 @@
 export interface BatchLimits<Item> {
-  /** The most items of a batch. */
+  /** The maximum number of items in a batch. */
   size?: number | undefined;
-  /** The most total length of a batch, unless a single item is longer. */
+  /** The maximum total length of a batch, unless a single item is longer. */
   length?: { of: (item: Item) => number; most: number };
   /** Only items of the same kind share a batch. */
   kindOf?: (item: Item) => unknown;

@@ -1,17 +1,17 @@
 import { settleAll } from './settle-all.ts';
 
 /**
- * Does some work for each item, for `most` of them at a time. The other items are still worked on after a failure, but
- * not after `most` of them. Rejects only once no work is under way.
+ * Does some work for each item, for at most `concurrency` of them at a time. Each failure ends one of so many workers: the
+ * others go on with the items that are left. Rejects only once no work is under way.
  */
 export async function forEachConcurrently<Item>(
   items: Iterable<Item>,
-  most: number,
+  concurrency: number,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
   const queue = [...items].values();
   const worker = async (): Promise<void> => {
     for (const item of queue) await work(item);
   };
-  await settleAll(Array.from({ length: most }, worker));
+  await settleAll(Array.from({ length: concurrency }, worker));
 }

@@ -13,7 +13,7 @@ export async function* untilAborted<Value>(
       yield next.value;
     }
   } finally {
-    // Of an abandoned iteration, this would wait for the next value.
+    // For an abandoned iteration, this would wait for the next value.
     if (!isAbandoned) await iterator.return?.();
   }
 }

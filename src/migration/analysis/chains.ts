@@ -11,20 +11,20 @@ export interface Chain {
 export function orderRenames(renames: readonly Rename[], normalize: (name: string) => string): Chain[] {
   const oldNames = new Set(renames.map(({ from }) => normalize(from)));
   const byNewName = new Map(renames.map((rename) => [normalize(rename.to), rename]));
-  // Who has or gets no name waits for nobody.
+  // A user without an old or a new name waits for nobody.
   oldNames.delete('');
   byNewName.delete('');
-  const left = new Set(renames);
+  const remaining = new Set(renames);
   const chainFrom = (start: Rename, isCycle: boolean): Chain => {
     const steps: Rename[] = [];
-    for (let next: Rename | undefined = start; next !== undefined && left.delete(next);) {
+    for (let next: Rename | undefined = start; next !== undefined && remaining.delete(next);) {
       steps.push(next);
       next = byNewName.get(normalize(next.from));
     }
     return { steps, isCycle };
   };
-  const open = renames.filter(({ to }) => !oldNames.has(normalize(to)));
-  const chains = open.map((rename) => chainFrom(rename, false));
-  for (const rename of renames) if (left.has(rename)) chains.push(chainFrom(rename, true));
+  const chainEnds = renames.filter(({ to }) => !oldNames.has(normalize(to)));
+  const chains = chainEnds.map((rename) => chainFrom(rename, false));
+  for (const rename of renames) if (remaining.has(rename)) chains.push(chainFrom(rename, true));
   return chains;
 }

@@ -51,8 +51,8 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
   const refuse = (claim: Claim, why: string): void => {
     refused.add(userKey(claim));
     const detail = `username ${JSON.stringify(claim.username)} is ${why}`;
-    const issue = { entity: 'profiles', reason: 'username-conflict', where: claim.where, detail } as const;
-    issues.add({ ...issue, ...subjectOf(claim) });
+    const { where } = claim;
+    issues.add({ entity: 'profiles', reason: 'username-conflict', where, detail, ...subjectOf(claim) });
     spool.decide(claim.seq, isDropped ? 'nameless' : 'refused');
   };
   const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;

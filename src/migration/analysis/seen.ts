@@ -25,7 +25,7 @@ export function createSeen() {
   const filters: Uint32Array[] = [];
   let room = 0;
   return {
-    /** Adds a key; whether it may have been added before. */
+    /** Adds a key; returns whether it may have been added before. */
     add: (namespace: string, key: string): boolean => {
       if (room === 0) {
         const size = sizes[filters.length] ?? 0;
@@ -34,13 +34,13 @@ export function createSeen() {
       }
       digest(namespace, key);
       const last = filters.at(-1);
-      for (const words of filters) if (visit(words, words === last)) return true;
+      for (const words of filters) if (probe(words, words === last)) return true;
       room -= 1;
       return false;
     },
     has: (namespace: string, key: string): boolean => {
       digest(namespace, key);
-      for (const words of filters) if (visit(words, false)) return true;
+      for (const words of filters) if (probe(words, false)) return true;
       return false;
     },
     get isEmpty(): boolean {
@@ -49,18 +49,18 @@ export function createSeen() {
   };
 }
 
-/** Probes a filter for the key whose digest was made last, or adds it; whether it was there. */
-function visit(words: Uint32Array, isAdded: boolean): boolean {
+/** Looks for the key whose digest was made last, and adds it if `add` is set; returns whether it was there. */
+function probe(words: Uint32Array, add: boolean): boolean {
   const start = (low & (words.length / wordsPerBlock - 1)) * wordsPerBlock;
   let isThere = true;
-  for (let probe = 0, bits = high; probe < probes; probe += 1) {
-    const at = start + (bits >>> 28);
+  for (let at = 0, bits = high; at < probes; at += 1) {
+    const position = start + (bits >>> 28);
     const mask = 1 << ((bits >>> 23) & 31);
-    const word = words[at] ?? 0;
+    const word = words[position] ?? 0;
     if ((word & mask) === 0) {
-      if (!isAdded) return false;
+      if (!add) return false;
       isThere = false;
-      words[at] = word | mask;
+      words[position] = word | mask;
     }
     bits = (Math.imul(bits, 0x9e3779b1) + low) | 0;
   }

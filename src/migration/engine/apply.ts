@@ -1,6 +1,6 @@
 import { whileLocked, type LockedContext } from '../runs/lock.ts';
 import {
-  readAllNext,
+  requestFullRound,
   readRun,
   runOrganizations,
   runOrganizationsKey,
@@ -67,7 +67,7 @@ async function applyLocked(
 ) {
   const { run, source } = chosen;
   const { signal, issues, progress, lock } = context;
-  // Pruning takes its time, and pictures that could not be fetched are tried again: not whenever all rows are read.
+  // Pruning is slow, and so is retrying pictures: not in every round that happens to read all rows.
   const { round, isResumed, isDue } = nextRound(chosen, choice, last);
   const since = source.isReadWhole ? undefined : round.since;
   const isFull = since === undefined;
@@ -80,10 +80,10 @@ async function applyLocked(
   round.loaded = await takeOverLoaded(context, round.loaded, source.version);
   const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
   const isPruning = choice.prune === true && isDue;
-  const afterwards = isDue ? choice.afterwards : undefined;
+  const finalStep = isDue ? choice.finalStep : undefined;
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
-    progress.begin(3 + (isPruning ? 2 : 0) + (afterwards === undefined ? 0 : 1));
+    progress.begin(3 + (isPruning ? 2 : 0) + (finalStep === undefined ? 0 : 1));
     const assessment = await assessSource(scope, context, run, {
       ...choice,
       prune: isPruning,
@@ -95,7 +95,7 @@ async function applyLocked(
     const refusal = signal.aborted ? undefined : refusalOf(work);
     const outcome =
       refusal === undefined
-        ? await write(work, afterwards)
+        ? await write(work, finalStep)
         : await refuse(work, refusal, last, choice.isNextRound === true);
     let refusedSinceFull = 0;
     if (outcome.kind === 'applied') {
@@ -139,16 +139,16 @@ interface Work {
   pacer: Pacer;
 }
 
-interface Outcome {
-  /** No records were written where it was refused: for their problems, or for what a prune would remove. */
+interface RoundOutcome {
+  /** `refused` for problems of records, or `prune-refused` for what a prune would remove: no records were written. */
   kind: 'applied' | 'refused' | 'prune-refused' | 'interrupted';
   pruned?: Pruned | undefined;
   pendingRenames?: number;
   /** Whether the next apply reads all rows, for they may explain a conflict among those that have changed. */
-  readsAllNext?: boolean;
+  nextIsFull?: boolean;
 }
 
-type Refusal = Extract<Outcome['kind'], 'refused' | 'prune-refused'>;
+type Refusal = Extract<RoundOutcome['kind'], 'refused' | 'prune-refused'>;
 
 /** Why nothing may be written, if anything. */
 function refusalOf({ scope, assessment }: Work): Refusal | undefined {
@@ -162,22 +162,22 @@ async function refuse(
   kind: Refusal,
   last: RoundState | undefined,
   isNextRound: boolean,
-): Promise<Outcome> {
+): Promise<RoundOutcome> {
   await countPlanned(context, assessment);
   await keeper.drain();
   await rollBack(context);
   if (last !== undefined) await context.lock.save({ ...last, loaded: undefined });
-  const readsAllNext =
+  const nextIsFull =
     scope.since !== undefined && !isNextRound && context.issues.count('username-conflict') > 0;
-  if (readsAllNext) await readAllNext(context, context.lock.run);
-  return { kind, readsAllNext };
+  if (nextIsFull) await requestFullRound(context, context.lock.run);
+  return { kind, nextIsFull };
 }
 
 /** Puts into service what was loaded, and writes everything else, until it is done or interrupted. */
 async function write(
   { context, scope, assessment, keeper, load, pacer }: Work,
-  afterwards: RoundChoice['afterwards'],
-): Promise<Outcome> {
+  finalStep: RoundChoice['finalStep'],
+): Promise<RoundOutcome> {
   const { store, prefix, organizations, lock, signal, progress } = context;
   if (signal.aborted) {
     await load.flush();
@@ -199,9 +199,9 @@ async function write(
     progress.next();
     pruned = await prune(context, assessment.pruning);
   }
-  if (!signal.aborted && afterwards !== undefined) {
+  if (!signal.aborted && finalStep !== undefined) {
     progress.next();
-    await afterwards(scope, context);
+    await finalStep(scope, context);
   }
   if (!signal.aborted) keeper.written(1);
   await keeper.saveNow();

@@ -37,8 +37,8 @@ export async function withCurrentIndex<Rest extends unknown[], Reply extends rea
   }
 }
 
-/** Throws if the organization's names were compared in another way when it was first looked up, as far as is known. */
-export function requireFirstIndex({ id, index, firstIndex }: Organization): void {
+/** Throws if the name index of the latest lookup is not the one that was in force when the organization was first looked up. */
+export function requireSameIndex({ id, index, firstIndex }: Organization): void {
   if (index === firstIndex) return;
   throw new MigrationError(
     `names of organization ${JSON.stringify(id)} are compared in another way than when this began (admin org set): run the same command again`,
@@ -46,14 +46,14 @@ export function requireFirstIndex({ id, index, firstIndex }: Organization): void
 }
 
 /**
- * Rejects if that is so now. What was read by names of the index before is incomplete then: a rebuild moves them, and
- * removes the old index.
+ * Looks the organizations up again, and rejects if the name index of one has changed: what was read by name before would
+ * be incomplete, since a rebuild moves the names and removes the old index.
  */
-export async function requireFirstIndexes(
+export async function recheckIndexes(
   { organizations }: Pick<MigrationContext, 'organizations'>,
   among: Iterable<Organization>,
 ): Promise<void> {
   for (const some of inBatches(among, { size: 1000 }))
     for (const now of await Promise.all(some.map(async ({ id }) => await organizations.refresh(id))))
-      requireFirstIndex(now);
+      requireSameIndex(now);
 }

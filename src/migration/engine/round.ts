@@ -14,21 +14,21 @@ export interface RoundChoice extends PruneChoice {
   fresh?: boolean | undefined;
   /** Overwrites what is newer in Redis as well, however long ago the source has changed it. */
   trustSource?: boolean | undefined;
-  /** Reads everything, and prunes, only if that was last done so long ago (ms); other rounds read what has changed. */
+  /** Reads everything, and prunes, only if that was last done at least this long ago (ms); otherwise reads what changed. */
   fullEvery?: number | undefined;
-  /** The run must be there already. */
+  /** Fails if the run no longer exists. */
   isNextRound?: boolean | undefined;
   /** What else a round that reads everything does once all records are there, before it counts as finished. */
-  afterwards?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
+  finalStep?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
 }
 
 /**
- * The round that an apply makes: the one before if that was broken off, otherwise a new one. `isDue`: whether it does
- * what only rounds that are to read everything do.
+ * The round that an apply makes: the one before if that was broken off, otherwise a new one. `isDue`: whether it takes the
+ * steps that belong to a full round only, such as pruning.
  */
 export function nextRound(
   { source, scope, run, fingerprint, selection }: Chosen,
-  { fresh = false, prune, trustSource, fullEvery, isNextRound = false, afterwards }: RoundChoice,
+  { fresh = false, prune, trustSource, fullEvery, isNextRound = false, finalStep }: RoundChoice,
   before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean; isDue: boolean } {
   if (isNextRound && before === undefined) {
@@ -44,7 +44,7 @@ export function nextRound(
   }
   const isSame = last?.selection === selection;
   if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
-  const needsAll = prune === true || trustSource === true || afterwards !== undefined;
+  const needsAll = prune === true || trustSource === true || finalStep !== undefined;
   const wantsAll = fullEvery === undefined ? needsAll : isOlder(last?.fullAt ?? 0, fullEvery);
   const readsAll = wantsAll || (last !== undefined && last.readAll > last.settled);
   const isDue = (since?: number): boolean => (fullEvery === undefined ? since === undefined : readsAll);
@@ -80,7 +80,7 @@ export function nextRound(
   return { round, isResumed: false, isDue: isDue(since) };
 }
 
-/** Whether a time is so long ago, in ms; also one that is yet to come, since the clock was set back. */
+/** Whether a time is at least `age` ms ago, or in the future, as after the clock was set back. */
 function isOlder(time: number, age: number): boolean {
   const passed = Date.now() - time;
   return passed >= age || passed < 0;

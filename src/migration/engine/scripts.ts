@@ -58,9 +58,10 @@ export const migratePrune = script<
   [GenerationRefusal] | ['pruned', outcomes: ('removed' | 'kept')[]]
 >('migration/prune');
 
-export const migrateRead = script<[index: string, rows: string], [fields: string[], holder: string | null][]>(
-  'migration/read_profiles',
-);
+export const migrateReadProfiles = script<
+  [index: string, rows: string],
+  [fields: string[], holder: string | null][]
+>('migration/read_profiles');
 
 export const migrateReadNames = script<
   [index: string, bucket: string],

@@ -26,7 +26,7 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /** The host has an address that is not public. */
-export class PrivateAddress extends Error {}
+export class PrivateAddressError extends Error {}
 
 /**
  * Resolves names for a connection, and refuses those with any address that is not public. The connection is made to
@@ -38,7 +38,7 @@ export const lookupPublic: LookupFunction = (host, options, callback) => {
     if (error !== null || first === undefined) {
       callback(error ?? new Error('no address'), '', 0);
     } else if (!addresses.every(({ address }) => isPublicAddress(address))) {
-      callback(new PrivateAddress(), '', 0);
+      callback(new PrivateAddressError(), '', 0);
     } else if (options.all === true) {
       callback(null, addresses);
     } else {

@@ -8,7 +8,7 @@ import type { Scope } from '../sources/scope.ts';
 import type { Batch } from '../sources/source.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
-import { fetchPicture, PictureFault } from './fetch.ts';
+import { fetchPicture, PictureError } from './fetch.ts';
 import { findSharedPlaces, readPicture } from './folder.ts';
 import { subjectOf } from '../engine/issues.ts';
 import { migratePicture } from '../engine/scripts.ts';
@@ -59,11 +59,10 @@ export async function copyPictures(
         if (await replaceUrl(context, options.media, record, read)) counts.copied += 1;
       } catch (error) {
         if (signal.aborted) return;
-        if (!(error instanceof PictureFault)) throw error;
+        if (!(error instanceof PictureError)) throw error;
         counts.failed += 1;
         const detail = `the picture ${error.message}: its URL is kept`;
-        const issue = { entity: 'profiles', reason: 'picture-not-copied', where, detail } as const;
-        issues.add({ ...issue, ...subjectOf(record) });
+        issues.add({ entity: 'profiles', reason: 'picture-not-copied', where, detail, ...subjectOf(record) });
       }
     });
     if (signal.aborted) return counts;
@@ -108,13 +107,13 @@ async function replaceUrl(
   // The decoder rejects what has waited too long; a migration can wait longer than a request.
   for (let again = 20; picture.kind === 'busy' && again > 0; again -= 1)
     picture = await pictures.store(base, userId, bytes, at);
-  if (picture.kind === 'unsupported') throw new PictureFault('is not a JPEG, PNG, WebP or GIF by its bytes');
-  if (picture.kind === 'invalid') throw new PictureFault(picture.reason);
-  if (picture.kind === 'busy') throw new PictureFault('could not be decoded in time');
+  if (picture.kind === 'unsupported') throw new PictureError('is not a JPEG, PNG, WebP or GIF by its bytes');
+  if (picture.kind === 'invalid') throw new PictureError(picture.reason);
+  if (picture.kind === 'busy') throw new PictureError('could not be decoded in time');
   const { file } = picture;
   const outcome = await migratePicture(store, base, epoch, '', claim, userId, url, file, pendingGraceMs);
   if (outcome === 'put') return true;
   await pictures.discard(base, file);
-  if (outcome === 'lapsed') throw new PictureFault('took too long to store');
+  if (outcome === 'lapsed') throw new PictureError('took too long to store');
   return false;
 }

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { Agent, buildConnector, fetch } from 'undici';
-import { isPublicAddress, lookupPublic, PrivateAddress } from './addresses.ts';
+import { isPublicAddress, lookupPublic, PrivateAddressError } from './addresses.ts';
 
 /** Why a picture cannot be copied; the message completes "the picture …". */
-export class PictureFault extends Error {}
+export class PictureError extends Error {}
 
 /** The limit of an upload. */
 export const maxPictureBytes = 5 * 1024 * 1024;
@@ -17,23 +17,23 @@ const publicOnly = new Agent({
   connect: (target, callback) => {
     const host = target.hostname.replace(/^\[|\]$/g, '');
     // A literal address is never looked up.
-    if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new PrivateAddress(), null);
+    if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new PrivateAddressError(), null);
     else connect(target, callback);
   },
 });
 
 /**
- * Fetches a picture by http or https, following redirects; every host on the way must have public addresses only,
- * unless private and loopback addresses are allowed. Rejects with a PictureFault if it cannot be had.
+ * Fetches a picture over HTTP or HTTPS, following redirects; every host on the way must have public addresses only,
+ * unless private and loopback addresses are allowed. Rejects with a PictureError if it cannot be had.
  */
 export async function fetchPicture(
   url: string,
   { allowPrivate, signal }: { allowPrivate: boolean; signal: AbortSignal },
 ): Promise<Buffer> {
   const { protocol, username, password } = URL.canParse(url) ? new URL(url) : new URL('none:');
-  if (!/^https?:$/.test(protocol)) throw new PictureFault('has no http or https URL');
-  // fetch takes none, and repeats the whole URL.
-  if (username + password !== '') throw new PictureFault('has a user or a password in its URL');
+  if (!/^https?:$/.test(protocol)) throw new PictureError('has no http or https URL');
+  // fetch would reject it with an error that quotes the whole URL, password included.
+  if (username + password !== '') throw new PictureError('has a user or a password in its URL');
   // AbortSignal.timeout would not do: within AbortSignal.any, it is collected as garbage and never fires.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), downloadTimeout);
@@ -45,7 +45,7 @@ export async function fetchPicture(
     });
     if (response.status !== 200) {
       await response.body?.cancel();
-      throw new PictureFault(`is answered with status ${response.status}`);
+      throw new PictureError(`is answered with status ${response.status}`);
     }
     const chunks: Uint8Array[] = [];
     let length = 0;
@@ -56,20 +56,20 @@ export async function fetchPicture(
     }
     return Buffer.concat(chunks);
   } catch (error) {
-    throw signal.aborted || error instanceof PictureFault ? error : new PictureFault(reasonOf(error));
+    throw signal.aborted || error instanceof PictureError ? error : new PictureError(reasonOf(error));
   } finally {
     clearTimeout(timer);
   }
 }
 
-export function tooLarge(): PictureFault {
-  return new PictureFault('is larger than 5 MiB');
+export function tooLarge(): PictureError {
+  return new PictureError('is larger than 5 MiB');
 }
 
 function reasonOf(error: unknown): string {
   const { name, cause = error } = error as Error;
   if (name === 'AbortError') return 'is not answered in time';
-  if (cause instanceof PrivateAddress)
+  if (cause instanceof PrivateAddressError)
     return 'is at a private or loopback address (--allow-private-addresses allows it)';
   const { code, message } = cause as NodeJS.ErrnoException;
   return `cannot be fetched (${code ?? message})`;

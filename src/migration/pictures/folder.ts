@@ -4,7 +4,7 @@ import { yieldingItems } from '../../lib/time-slices.ts';
 import { createSorter, separator } from '../analysis/sorter.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import type { Scope } from '../sources/scope.ts';
-import { maxPictureBytes, PictureFault, tooLarge } from './fetch.ts';
+import { maxPictureBytes, PictureError, tooLarge } from './fetch.ts';
 
 /** Where the file of a URL may be, below the folder: at the URL's path or, in a flat folder, under its last name. */
 interface Places {
@@ -30,11 +30,9 @@ export async function findSharedPlaces(
       const url = row.ok ? row.record.profilePictureUrl : undefined;
       const places = url === undefined ? undefined : placesOf(url);
       if (places === undefined) continue;
-      for (const [sorter, place] of [
-        [paths, places.path],
-        [names, places.name],
-      ] as const)
-        sorter.add(JSON.stringify(place) + separator + JSON.stringify(url));
+      const line = separator + JSON.stringify(url);
+      paths.add(JSON.stringify(places.path) + line);
+      names.add(JSON.stringify(places.name) + line);
     }
   }
   return { paths: await sharedIn(paths.sorted()), names: await sharedIn(names.sorted()) };
@@ -54,21 +52,21 @@ async function sharedIn(lines: Iterable<string>): Promise<ReadonlySet<string>> {
 
 /**
  * Reads a picture from a folder: the file at the URL's path below it, or else of the path's last name, unless other URLs
- * of the source would lead there, too. Nothing outside the folder is ever read. Rejects with a PictureFault if it cannot
+ * of the source would lead there, too. Nothing outside the folder is ever read. Rejects with a PictureError if it cannot
  * be had.
  */
 export async function readPicture(url: string, folder: string, shared: SharedPlaces): Promise<Buffer> {
   const places = placesOf(url);
-  if (places === undefined) throw new PictureFault('has no path that names a file');
+  if (places === undefined) throw new PictureError('has no path that names a file');
   const root = await realpath(folder);
   const atPath = await fileAt(root, places.path);
   const file = atPath ?? (await fileAt(root, places.name));
-  if (file === undefined) throw new PictureFault('is not in the folder');
+  if (file === undefined) throw new PictureError('is not in the folder');
   if (atPath === undefined ? shared.names.has(places.name) : shared.paths.has(places.path)) {
-    throw new PictureFault('is in the folder under a name that other URLs of the source lead to as well');
+    throw new PictureError('is in the folder under a name that other URLs of the source lead to as well');
   }
   return await readFile(file).catch((error: NodeJS.ErrnoException) => {
-    throw new PictureFault(`cannot be read from the folder (${error.code ?? error.message})`);
+    throw new PictureError(`cannot be read from the folder (${error.code ?? error.message})`);
   });
 }
 

@@ -104,7 +104,7 @@ export function organizationRecord(
   };
 }
 
-/** A key's record as Redis holds it, by field; undefined if there is none. */
+/** The record of a stored API key with these fields. */
 export function apiKeyRecord(
   organizationId: string,
   apiKeySha256: string,

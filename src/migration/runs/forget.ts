@@ -1,3 +1,4 @@
+import { totalOf } from '../../lib/numbers.ts';
 import { scanKeys } from '../../redis/connection/scan.ts';
 import { claimsKey, organizationBase } from '../../redis/keys.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
@@ -47,7 +48,7 @@ export async function removeRehearsal({ store, prefix, signal }: MigrationContex
   for await (const keys of scanKeys(store, prefix)) {
     signal.throwIfAborted();
     const removed = await Promise.all(keys.map(async (key) => await store.unlink(key)));
-    for (const one of removed) count += one;
+    count += totalOf(removed);
   }
   return count;
 }

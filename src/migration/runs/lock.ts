@@ -30,7 +30,7 @@ export interface LockedContext extends MigrationContext {
 
 const lease = 15_000;
 
-/** Locks that this process may have left in Redis, since that was away: nobody works under them. */
+/** Locks that this process may have left in Redis, which was away when they were to be released. */
 const leftBehind = new Set<string>();
 
 /**
@@ -61,7 +61,7 @@ export async function whileLocked<Result>(
   };
   try {
     await change('claim');
-    // From now on status shows the run, although the first reading may take long. A full Redis would refuse it again.
+    // From now on status shows the run, although the first reading may take long. A full Redis would refuse it if repeated.
     if (!(await isRun(context, run))) await store.sadd(runsKey(prefix), run);
     const lock = {
       run,
@@ -88,11 +88,11 @@ export async function whileLocked<Result>(
 
 /**
  * Takes the lock of a run, immediately if the process that holds it is known to have ended, and otherwise after its
- * lease; the token of the apply.
+ * lease. Returns the token of this apply.
  */
 async function takeLock({ store, prefix }: RunStore, run: string, own: string): Promise<number> {
   for (let held = ''; ;) {
-    // Before the lock: whoever has that later than this process has a higher one.
+    // Drawn before the lock is taken, so that a later holder of it has a higher one.
     const token = await drawToken(store, `${prefix}migration:token`);
     const found = await compareAndSwap(store, lockKey(prefix, run), held, own, lease).catch((error) => {
       // Only the reply may have been lost.

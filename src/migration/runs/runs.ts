@@ -75,7 +75,7 @@ export interface RoundState {
   finishedAt?: number | undefined;
   /** Records refused by this round, for reasons the operator has accepted. */
   refused: number;
-  /** When the last finished round began that was to read everything. */
+  /** When the last finished full round began. */
   fullAt?: number | undefined;
   /** updatedAt up to which an earlier round has seen everything. */
   highWater?: number | undefined;
@@ -83,7 +83,7 @@ export interface RoundState {
   since?: number | undefined;
   /** How often a verify or an apply has asked for a round that reads everything; stored apart from the rest. */
   readAll: number;
-  /** How often it had when the last finished round that has read everything began. */
+  /** The value of `readAll` when the last finished full round began. */
   settled: number;
   /** How far new organizations are loaded: rows of the source, in the version that was read. */
   loaded?: { rows: number; version: string } | undefined;
@@ -103,7 +103,7 @@ export async function readRun({ store, prefix }: RunStore, run: string): Promise
 }
 
 /** Makes the next round of a run read everything: what was found may come from a change older than the last round. */
-export async function readAllNext(runStore: RunStore, run: string): Promise<void> {
+export async function requestFullRound(runStore: RunStore, run: string): Promise<void> {
   const { store, prefix } = runStore;
   // Also while its first round is still reading, and has saved nothing.
   if (await isRun(runStore, run)) await store.hincrby(runKey(prefix, run), 'readAll', 1);

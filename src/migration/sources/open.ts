@@ -5,7 +5,7 @@ import type { Mapping } from './mapping.ts';
 import { SourceError, type Source } from './source.ts';
 
 const neither =
-  '--source is neither a folder, a file nor a database URL: a URL begins with postgres:// or mysql://, without quotes or spaces (it is not shown, since it may hold a password)';
+  '--source is not a folder, a file or a database URL: a URL begins with postgres:// or mysql://, without quotes or spaces (it is not shown, since it may hold a password)';
 
 /**
  * Opens what --source names: a folder, a file or a database URL. The mapping and, in a database, every query are

@@ -7,8 +7,8 @@ export class SourceError extends Error {
   override readonly name = 'SourceError';
 }
 
-/** The source cannot be reached, or no longer: unlike a mistake in what was asked for, this may be over in a while. */
-export class SourceUnavailable extends SourceError {}
+/** The source cannot be reached, or no longer can be; unlike a mistake in the command, this may pass. */
+export class SourceUnavailableError extends SourceError {}
 
 /** One row of the source: a record, or the reason why it is not one. */
 export type Row<E extends Entity = Entity> = Parsed<E> & RecordNames;
@@ -26,15 +26,15 @@ export interface Batch<E extends Entity = Entity> {
 }
 
 export interface ReadOptions {
-  /** Only rows of this organization, and those that may be, since they do not say of which they are. */
+  /** Only rows of this organization, and those without a valid organizationId, since they may belong to it. */
   readonly organizationId?: string | undefined;
-  /** Rows per batch at most. A batch holds fewer, even none, at the end, where rows are wide or were left out. */
+  /** The most rows of a batch. It may hold fewer, even none: at the end, or where rows are wide or were left out. */
   readonly size: number;
   /** Epoch milliseconds: rows known to have last changed before then may be left out if that saves reading them. */
   readonly since?: number | undefined;
   /**
-   * Whether a record that was read may have the identity of an earlier one; asked at the end. Given, a source need not
-   * remember keys that cannot be equal unless identities are.
+   * Whether a record that was read may have the identity of an earlier one; asked at the end. If it is given, a source
+   * need not remember its keys where equal keys imply equal identities.
    */
   readonly mayRepeat?: (() => boolean) | undefined;
   /** Ends the reading early, also while the source takes its time. */

@@ -324,7 +324,9 @@ test('a wrong address makes the replay pause, which status says, and nothing is 
   await put(ada, { username: 'Too early' });
   await until(async () => (await state()).pausedBecause !== undefined);
   const { out } = await tool('cutover status');
-  expect(out).toMatch(/Replay to the legacy service: 1 waiting, the oldest for \d+\.\d s; set aside: 0/);
+  expect(out).toMatch(
+    /Replay to the legacy service: 1 waiting, the oldest has waited \d+\.\d s; set aside: 0/,
+  );
   expect(out).toMatch(
     /The replay is paused: the legacy service answered a change with 404: LEGACY_BASE_URL .* \(change \d+-\d+ of organization /,
   );
@@ -339,8 +341,8 @@ test('status says since when a change is sent again, and what the legacy service
   await put(ada, { username: 'Patient' });
   await until(async () => (await state()).organizations[0]?.retried !== undefined);
   const { out } = await tool('cutover status');
-  expect(out).toContain(`\n  ${here.organization.id}: the first change is sent again since 20`);
-  expect(out).toMatch(/Z; last answer: 503( \(\w+\))?\n/);
+  expect(out).toContain(`\n  ${here.organization.id}: the first change has been retried since 20`);
+  expect(out).toMatch(/Z; last response: 503( \(\w+\))?\n/);
   here.legacy.behaviour.failWith = undefined;
   await untilReplayed();
   expect(nameThere(ada)).toBe('Patient');

@@ -390,7 +390,7 @@ describe('admin cutover show', () => {
   test('shows the mode, since when and by which command', async () => {
     expect(await runTool(env(), 'cutover show')).toMatchObject({
       code: 0,
-      out: 'Mode: native (none was set yet; shadow once a bridge starts with LEGACY_BASE_URL)\n',
+      out: 'Mode: native (none has been set yet; it becomes shadow when a bridge starts with LEGACY_BASE_URL)\n',
     });
     await join();
     expect((await runTool(env(), 'cutover show')).out).toMatch(

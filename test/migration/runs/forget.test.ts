@@ -111,7 +111,7 @@ test('a rehearsal is deleted to the last key, and nothing else is', async () => 
   const call = await tool.answering('yes', 'forget', '--rehearsal');
   expect(call).toMatchObject({
     exitCode: 0,
-    question: `Delete ${count} keys that begin with ${tool.prefix}? [y/N] `,
+    question: `Delete ${count} keys under the prefix ${tool.prefix}? [y/N] `,
   });
   expect(await keysOf(store, tool.prefix)).toEqual([]);
   expect(await beside.json('verify', '--source', source)).toMatchObject({ exitCode: 0 });

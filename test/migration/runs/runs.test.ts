@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readAllNext, readRun } from '../../../src/migration/runs/runs.ts';
+import { requestFullRound, readRun } from '../../../src/migration/runs/runs.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { loadingKey, organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
@@ -28,12 +28,12 @@ test('a verify that finds a difference during a round makes the next round read 
   const apply = ['apply', '--source', source, '--run', 'r'];
   await tool.json(...apply);
   writeSource({ profiles: rows('2') }, source);
-  await readAllNext({ store, prefix: tool.prefix }, 'r');
+  await requestFullRound({ store, prefix: tool.prefix }, 'r');
   const child = tool.start(...apply, '--rate', '100', '--batch', '10');
   const end = ended(child);
   const first = Date.parse('2026-01-02T00:00:00Z');
   await until(async () => (await store.hget(`${tool.prefix}{acme}:p:u0`, 't')) === String(first));
-  await readAllNext({ store, prefix: tool.prefix }, 'r');
+  await requestFullRound({ store, prefix: tool.prefix }, 'r');
   expect(JSON.parse((await end).out)).toMatchObject({ updated: 100 });
   for (const all of [true, false]) expect(await readsAll(tool, apply)).toBe(all);
 });
@@ -45,7 +45,7 @@ test('a verify during the first round of a run makes the next round read everyth
   const apply = ['apply', '--source', source, '--run', 'r'];
   // As while that round is still reading.
   await store.sadd(`${tool.prefix}migration:runs`, 'r');
-  await readAllNext({ store, prefix: tool.prefix }, 'r');
+  await requestFullRound({ store, prefix: tool.prefix }, 'r');
   for (const all of [true, true, false]) expect(await readsAll(tool, apply)).toBe(all);
 });
 

@@ -69,7 +69,7 @@ export function quietSection({ quiet, uncheckedLately, now }: DashboardData, que
     'quiet',
     'Quiet clients',
     table('Quiet clients, the latest first', columns, quiet, { ...clientTable, none, query }),
-    `Have called before, but not in the last ${quietDays} days.${uncheckedLately ? ' Calls whose key was not checked may be theirs.' : ''}`,
+    `Called before, but not in the last ${quietDays} days.${uncheckedLately ? ' Calls whose key was not checked may be theirs.' : ''}`,
   );
 }
 

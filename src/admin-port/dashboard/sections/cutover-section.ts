@@ -170,8 +170,8 @@ function failures({ comparisons: { failedAdoptions }, organizations }: Evidence)
 
 function backlogHint({ replay: { oldestAt, pausedBecause }, state: { now } }: Evidence): string {
   if (pausedBecause !== undefined) return `paused: ${pausedBecause}`;
-  if (oldestAt === undefined) return 'nothing';
-  return `the oldest for ${Math.max(0, Math.round((now - oldestAt) / 1000))} s`;
+  if (oldestAt === undefined) return 'all replayed';
+  return `the oldest has waited ${Math.max(0, Math.round((now - oldestAt) / 1000))} s`;
 }
 
 /** Whether the next step is safe; if not, why, and what to do. */

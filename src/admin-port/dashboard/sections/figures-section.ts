@@ -54,8 +54,8 @@ export function coverageSection({ days: { gaps }, uncheckedInPeriod }: Dashboard
   const content =
     gaps.length === 0
       ? html`<p>
-          The whole period was measured: a client without calls made
-          none${uncheckedInPeriod && ', except those whose key was not checked'}.
+          The whole period was measured: a client shown without calls made
+          none${uncheckedInPeriod && ' (calls whose key was not checked may be theirs)'}.
         </p>`
       : html`<p>
             ${durationText(minutesOf(gaps))} in ${counted(gaps.length, 'gap')}. Calls made in that time may be

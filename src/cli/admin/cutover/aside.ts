@@ -30,7 +30,7 @@ export function addAside(cutover: AdminCommand): void {
   for (const [act, description] of [
     [
       'retry',
-      'queue changes again; send the current state instead of the old change: the whole profile of its user, or the names of a denylist change that are still denied, or still allowed',
+      "queue changes again, with the current state in place of the old change: the user's whole profile, or those names of a denylist change that are still denied, or still allowed",
     ],
     ['drop', 'discard changes: neither the legacy service nor the bridge is changed'],
   ] as const) {
@@ -105,7 +105,7 @@ async function decide(
   });
 }
 
-/** The changes set aside in an organization, or in all of them, one after the other. Throws if there is none of this id. */
+/** The changes set aside in an organization, or in all, one after the other. Throws if it does not exist. */
 async function readSetAside(context: AdminContext, org: string | undefined) {
   const { store, keyPrefix } = await (org === undefined ? context.open() : context.existingOrganization(org));
   const queue = createReplayQueue(store, keyPrefix);

@@ -46,7 +46,7 @@ export function addSet(cutover: AdminCommand): void {
       '--dry-run',
       'only print whether the step is safe, the instances, and what would be done; exit 1 if it would be refused',
     )
-    .option('--force', 'switch although checks fail, or skip a mode')
+    .option('--force', 'switch even if checks fail, or skip a mode')
     .option('--wait <seconds>', 'how long to wait until the checks pass', wholeNumber(0), 0)
     .option(
       '--hold <seconds>',
@@ -91,13 +91,13 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   const isForced = options.force === true || ruleOf(from, to).kind === 'free';
   const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
   if (options.dryRun === true) {
-    const despite = blocking.length === 0 ? ', but it would be switched all the same' : '';
+    const despite = blocking.length === 0 ? ', but the switch would be made anyway' : '';
     const lines = [
       `Step: ${from} -> ${to}`,
       `Ready: ${verdict.ready ? 'yes' : `no${despite}`}`,
       ...findingLines(verdict),
       ...instanceLines(instances),
-      'Would be done: hold changes until every instance has finished its own, raise the epoch in every organization, move reads, admit changes again.',
+      'Would be done: hold new changes until every instance has finished those in progress, raise the epoch in every organization, move reads, admit changes again.',
     ];
     const output = { json: { from, ...verdict, instances }, text: lines.join('\n') };
     return blocking.length === 0

@@ -8,7 +8,10 @@ import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
 /** The mode in force, and a switch under way. */
 export function modeLines({ mode, since, by, underWay, isStored, isLost }: CutoverState): string[] {
   if (isLost) return ['Mode: unknown (Redis has lost it)'];
-  if (!isStored) return ['Mode: native (none was set yet; shadow once a bridge starts with LEGACY_BASE_URL)'];
+  if (!isStored)
+    return [
+      'Mode: native (none has been set yet; it becomes shadow when a bridge starts with LEGACY_BASE_URL)',
+    ];
   return [
     `Mode: ${mode}`,
     `Since: ${formatInstant(since)}, set by: ${by}`,
@@ -105,11 +108,11 @@ function refusedKeyLines({ organizations, comparisons }: Evidence): string[] {
 export function replayLines({ state, replay }: Evidence): string[] {
   const { entries, oldestAt, setAside, pausedBecause, organizations } = replay;
   const lag =
-    oldestAt === undefined ? '' : `, the oldest for ${((state.now - oldestAt) / 1000).toFixed(1)} s`;
+    oldestAt === undefined ? '' : `, the oldest has waited ${((state.now - oldestAt) / 1000).toFixed(1)} s`;
   const retries = organizations.flatMap(({ organizationId, retried }) =>
     retried === undefined
       ? []
-      : `  ${organizationId}: the first change is sent again since ${formatInstant(retried.since)}; last answer: ${retried.answer}`,
+      : `  ${organizationId}: the first change has been retried since ${formatInstant(retried.since)}; last response: ${retried.answer}`,
   );
   return [
     `Replay to the legacy service: ${formatNumber(entries)} waiting${lag}; set aside: ${formatNumber(setAside)}`,

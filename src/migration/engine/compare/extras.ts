@@ -87,7 +87,7 @@ export function createExtras(
   };
 }
 
-/** Records of one entity and organization: what a prune would leave there was written here. */
+/** The extra records of one entity and organization: one that a prune would leave in place was written here. */
 async function withOrigin(
   context: MigrationContext,
   lines: readonly [string, ...string[]],

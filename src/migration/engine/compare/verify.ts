@@ -7,7 +7,7 @@ import type { Scope } from '../../sources/scope.ts';
 import { lengthLimit, type Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { MigrationContext } from '../context.ts';
-import { requireFirstIndexes } from '../current-index.ts';
+import { recheckIndexes } from '../current-index.ts';
 import { describeDifferences, differencesOf, type Difference } from './differences.ts';
 import type { Extras } from './extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../issues.ts';
@@ -51,7 +51,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     // Its figures may be those of a Redis that was lost meanwhile.
     context.signal.throwIfAborted();
   }
-  await requireFirstIndexes(context, extras.organizations());
+  await recheckIndexes(context, extras.organizations());
 
   const compared = new Map<Entity, number>();
   for (const [entity, rows] of reading.read) {
@@ -66,16 +66,16 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     /** Entries of the name index compared with the profiles. */
     indexed,
     read: totalOf(reading.read.values()),
-    /** Problems that end with a prune. */
+    /** Username conflicts that a prune would resolve. */
     freedByPrune: assessment.freedByPrune,
-    /** How many are missing, different or extra. */
+    /** How many records are missing, different or extra. */
     differences: issues.count(scope.onConflict === 'abort' ? [...differing, ...problems] : differing),
-    /** Those of them that are organizations that only compare names in another way: no apply changes that. */
+    /** How many of these are organizations that differ only in how they compare names, which no apply changes. */
     comparisons,
   };
 }
 
-/** Reports entries of one entity that do not agree with Redis; how many differ in the comparison of names alone. */
+/** Reports entries of one entity that do not agree with Redis; returns how many differ in the comparison of names alone. */
 async function reportEntries(
   context: MigrationContext,
   entries: readonly [Decided, ...Decided[]],

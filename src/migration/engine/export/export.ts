@@ -6,7 +6,7 @@ import { yieldingItems } from '../../../lib/time-slices.ts';
 import { apiKeyKey } from '../../../redis/keys.ts';
 import { listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
-import { requireFirstIndexes } from '../current-index.ts';
+import { recheckIndexes } from '../current-index.ts';
 import { createGroups } from '../../analysis/groups.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { exportRemedy, openExportFolder } from './export-folder.ts';
@@ -52,7 +52,7 @@ export async function exportRecords(
       manifest.set(name, entry);
       written.set(entity, entry.records);
     }
-    await requireFirstIndexes(context, among);
+    await recheckIndexes(context, among);
     target.publish(manifest);
     return written;
   } catch (error) {
@@ -135,7 +135,7 @@ async function organizationsIn(
   );
 }
 
-/** The records of these keys that are not revoked: looked at after they were read, or one revoked between would pass. */
+/** The records whose keys are not revoked. Asked after they were read, so that a key revoked in between is left out. */
 async function withoutRevoked<Found>(
   { store, issues }: MigrationContext,
   { id: organizationId, base }: Organization,

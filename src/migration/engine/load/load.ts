@@ -65,7 +65,7 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
     issues.add({ entity, reason: 'duplicate', where: placeOf(item), detail, ...subjectOf(item.record) });
   };
 
-  /** Holds none of the items while it waits: collecting them that late would cost more than all the rest. */
+  /** Keeps no item alive while it waits: collecting garbage that has lived that long would cost more than all the rest. */
   const takeProfiles = (items: readonly Item<'profiles'>[], aside: Spool): Promise<void> => {
     const [first] = items;
     if (first !== undefined) places.add(first.seq - first.index, first.batch);

@@ -19,7 +19,7 @@ export function createRowSender(send: (organization: Organization, rows: string)
   const sendRowsOf = (organization: Organization): void => {
     const own = waiting.get(organization);
     if (own === undefined) return;
-    // What waits for the answer must not hold the rows: collecting them that late would cost more than all the rest.
+    // What waits for the answer must not keep the rows alive: collecting garbage that old would cost more than the rest.
     const { rows, length } = own;
     waiting.delete(organization);
     allWaiting -= length;

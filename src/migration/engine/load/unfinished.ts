@@ -62,7 +62,7 @@ export async function takeOver(context: LockedContext): Promise<Organization[]> 
   return taken;
 }
 
-/** Removes everything of the organizations that a run has begun to load; their ids. Once begun, it is not interrupted. */
+/** Removes everything of the organizations that a run has begun to load, and returns their ids. Ignores the signal. */
 export async function rollBack(context: LockedContext): Promise<string[]> {
   const { store, prefix, progress, claim, lock } = context;
   const state = await readRun(context, lock.run);
@@ -79,8 +79,8 @@ export async function rollBack(context: LockedContext): Promise<string[]> {
     await remove(organization, keys);
   }
   for (const organization of taken) {
-    // An attempt that was killed at its end has registered it. It stays so: what removed it from that list could come
-    // late, when another process has put it into service.
+    // An attempt that was killed just before its end may have registered it. It stays so: a removal could arrive only
+    // after another process has put it into service.
     await remove(organization, [loadingKey(organization.base)]);
     organization.isLoading = false;
     await store.srem(unfinishedLoadsKey(prefix, lock.run), organization.id);

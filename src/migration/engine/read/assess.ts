@@ -26,7 +26,7 @@ export interface PruneChoice {
 }
 
 interface AssessChoice extends PruneChoice {
-  /** Where records of organizations go that Redis does not know yet; without it they are compared as all others. */
+  /** Loads the records of organizations that Redis does not know yet; without it, they are compared like all others. */
   load?: Load | undefined;
   onAccepted?: ReadHandlers['onAccepted'];
   /** Whether to include records that differ but stay as they are in Redis. */
@@ -145,8 +145,8 @@ function withComparisonInForce({ issues }: MigrationContext, item: Item): Item {
   const { comparison: usernameComparison } = settings;
   if (!exists || organizationSettings(item.record).comparison === usernameComparison) return item;
   const detail = `organization ${JSON.stringify(id)} keeps its username comparison: only profile-bridge admin org set changes it`;
-  const issue = { entity: 'organizations', reason: 'comparison-kept', where: placeOf(item), detail } as const;
-  issues.add({ ...issue, organizationId: id });
+  const where = placeOf(item);
+  issues.add({ entity: 'organizations', reason: 'comparison-kept', where, detail, organizationId: id });
   return { ...item, record: { ...item.record, usernameComparison } };
 }
 
@@ -171,8 +171,8 @@ export function* entriesToWrite(
 }
 
 /**
- * Whether the outcome of comparing an entry may not be that of writing it: it is written without the username, and Redis
- * has none for its user either.
+ * Whether writing an entry may turn out to change nothing although comparing it did not: it is written without the
+ * username, and Redis has none for its user either.
  */
 export function mayBeUnchanged({ decision, previous }: Decided): boolean {
   return decision === 'nameless' && previous === undefined;

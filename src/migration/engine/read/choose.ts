@@ -4,7 +4,7 @@ import type { Entity } from '../../records/records.ts';
 import { defaultRunName } from '../../runs/runs.ts';
 import { openSource } from '../../sources/open.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
-import { SourceError, SourceUnavailable, type Source } from '../../sources/source.ts';
+import { SourceError, SourceUnavailableError, type Source } from '../../sources/source.ts';
 import { isDatabaseUrl } from '../../sources/databases/urls.ts';
 import { UsageError } from '../../errors.ts';
 
@@ -91,7 +91,7 @@ async function open(
     const read = await readMapping(mapping);
     return { source: await openSource(source, read.mapping, env, signal), mappingText: read.text };
   } catch (error) {
-    const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailable);
+    const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailableError);
     throw isMistake ? new UsageError(error.message) : error;
   }
 }

@@ -124,11 +124,12 @@ export async function readSource(
       const checks = checkReferences(entity, items);
       if (checks !== undefined) await checks;
       const rows = before;
-      // What waits for acceptance must not hold the records: collecting them that late would cost more than the rest.
       const { progress: share } = batch;
-      if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
+      const hasRepeated = items.some(({ isRepeated }) => isRepeated);
+      if (hasRepeated) await pool.drain();
+      // What waits for acceptance must not keep the records alive: collecting garbage that old would cost more than the rest.
       await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
-      if (items.some(({ isRepeated }) => isRepeated)) await pool.drain();
+      if (hasRepeated) await pool.drain();
     }
   };
   try {

@@ -6,7 +6,7 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
-import { migrateRead } from '../scripts.ts';
+import { migrateReadProfiles } from '../scripts.ts';
 
 /** Reads profiles as they are stored, each with the user whom the name index has for a normalized name ('' for none). */
 export async function readProfiles(
@@ -17,7 +17,7 @@ export async function readProfiles(
   const found: [fields: string[], holder: string | null][] = [];
   // Wide profiles come some at a time.
   while (found.length < rows.length)
-    found.push(...(await migrateRead(store, base, index, JSON.stringify(rows.slice(found.length)))));
+    found.push(...(await migrateReadProfiles(store, base, index, JSON.stringify(rows.slice(found.length)))));
   return found.map(([fields, holder]) => ({ stored: new Map(pairsOf(fields)), holder: holder ?? undefined }));
 }
 

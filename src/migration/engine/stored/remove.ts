@@ -2,7 +2,7 @@ import { profileKey } from '../../../redis/keys.ts';
 import { splitCollectionIdentity } from '../../analysis/identity.ts';
 import type { MigrationContext } from '../context.ts';
 import { migratePrune } from '../scripts.ts';
-import { requireFirstIndex, withCurrentIndex } from '../current-index.ts';
+import { requireSameIndex, withCurrentIndex } from '../current-index.ts';
 import { normalizedIn } from '../organizations.ts';
 import type { StoredGroup } from './scan.ts';
 
@@ -21,7 +21,7 @@ export async function removeRecords(
     entity === 'profiles' ? await Promise.all(keys.map((key) => store.hget(profileKey(base, key), 'u'))) : [];
   const makeRows = () => {
     // Their keys are names.
-    if (entity === 'denylist') requireFirstIndex(organization);
+    if (entity === 'denylist') requireSameIndex(organization);
     return keys.map((key, position) => {
       if (entity === 'collections') return splitCollectionIdentity(key);
       const name = names[position] ?? '';

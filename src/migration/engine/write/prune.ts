@@ -3,7 +3,7 @@ import { counted, formatNumber, totalOf } from '../../../lib/numbers.ts';
 import { createSorter } from '../../analysis/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
-import { requireFirstIndexes } from '../current-index.ts';
+import { recheckIndexes } from '../current-index.ts';
 import type { Extras } from '../compare/extras.ts';
 import type { Reading } from '../read/reading.ts';
 import { removeRecords } from '../stored/remove.ts';
@@ -45,7 +45,7 @@ export async function planPrune(
     const detail = 'is not in the source: --prune removes it';
     context.issues.add({ ...aboutStored(extra), reason: 'to-prune', detail });
   }
-  await requireFirstIndexes(context, extras.organizations());
+  await recheckIndexes(context, extras.organizations());
   return {
     /** Records to remove, by entity. */
     toRemove,

@@ -34,7 +34,7 @@ export async function makeRenames(context: MigrationContext, renames: readonly R
   return left;
 }
 
-/** Makes the renames on record in these organizations; how many it made, and how many the signal has left pending. */
+/** Makes the renames on record in these organizations; returns how many it made, and how many the signal left pending. */
 export async function completeRenames(
   context: MigrationContext,
   organizationIds: readonly string[],
@@ -54,7 +54,7 @@ export async function completeRenames(
   return { completed, pending };
 }
 
-/** How many it has made when all are, or the signal comes. */
+/** Makes these recorded renames until the signal comes; returns how many it has made. */
 async function makeRecorded(
   context: MigrationContext,
   organizationId: string,

@@ -61,5 +61,6 @@ async function writeBatch(
     const detail = `username ${JSON.stringify(subject.username)} has just been taken by user ${JSON.stringify(result.holder)}`;
     context.issues.add({ entity, reason: 'username-conflict', where, detail, ...subject });
   }
-  for (const batch of inBatches(nameless, {})) await writeBatch(context, batch, onConflict);
+  const [first, ...others] = nameless;
+  if (first !== undefined) await writeBatch(context, [first, ...others], onConflict);
 }

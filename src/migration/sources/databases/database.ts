@@ -1,5 +1,5 @@
 import type { Cell } from '../../records/cells.ts';
-import { SourceError, SourceUnavailable } from '../source.ts';
+import { SourceError, SourceUnavailableError } from '../source.ts';
 import type { DatabaseUrl } from './urls.ts';
 
 /** A column of a query's result. */
@@ -68,7 +68,7 @@ const connectionFailures = {
   unreachable: (url: string, code: string) =>
     `cannot reach ${url} (${code}): check the host and port, and that the server runs`,
   encryption: (url: string, code: string) =>
-    `cannot connect to ${url} by TLS (${code}): check that the server offers it, its certificate, and the URL's parameters`,
+    `cannot connect to ${url} over TLS (${code}): check that the server offers it, its certificate, and the URL's parameters`,
   password: (url: string) =>
     `${url} refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE`,
   passwordOrEncryption: (url: string) =>
@@ -88,9 +88,9 @@ export function connectionError(
   failure: keyof typeof connectionFailures,
   { shown }: DatabaseUrl,
   code: string,
-): SourceUnavailable {
+): SourceUnavailableError {
   const isEncryption = failure === 'unreachable' && encryptionCode.test(code);
-  return new SourceUnavailable(connectionFailures[isEncryption ? 'encryption' : failure](shown, code));
+  return new SourceUnavailableError(connectionFailures[isEncryption ? 'encryption' : failure](shown, code));
 }
 
 /** The error for a query that the server refuses, in one line. */

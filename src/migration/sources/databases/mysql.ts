@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { createConnection, escapeId, type Connection, type FieldPacket, type SslOptions } from 'mysql2';
 import type { Cell } from '../../records/cells.ts';
-import { SourceUnavailable, type SourceError } from '../source.ts';
+import { SourceUnavailableError, type SourceError } from '../source.ts';
 import {
   connectionError,
   fromQuery,
@@ -119,7 +119,7 @@ export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Pro
     estimate: async (select, where) => {
       // To explain a view takes more rights than to read it.
       const explained = await run(`EXPLAIN ${select}`, where).catch((error: unknown) => {
-        if (error instanceof SourceUnavailable) throw error;
+        if (error instanceof SourceUnavailableError) throw error;
         return undefined;
       });
       if (explained === undefined) return undefined;
@@ -241,7 +241,7 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
   const { code = 'closed', message = '', sqlState, sqlMessage, fatal } = error as MysqlError;
   if (sqlState !== undefined && sqlMessage !== undefined && fatal !== true)
     return queryError(where, sqlMessage);
-  // It makes an object of each row, and refuses names that JavaScript has for its own.
+  // The driver refuses column names that JavaScript objects use themselves, such as __proto__.
   const [, refused] = /^The field name \((.*)\) can't/.exec(message) ?? [];
   if (refused !== undefined)
     return queryError(
@@ -254,7 +254,7 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
 function unreachable(error: unknown, address: DatabaseUrl, isEncrypted: boolean): SourceError {
   const { code = 'connection closed', sqlMessage } = error as MysqlError;
   if (code === 'ER_DBACCESS_DENIED_ERROR') return connectionError('databaseOrRights', address, code);
-  // MariaDB also says this to a user who has to connect by TLS.
+  // MariaDB also says this to a user who has to connect over TLS.
   if (/ACCESS_DENIED|NOT_SUPPORTED_AUTH/.test(code))
     return connectionError(isEncrypted ? 'password' : 'passwordOrEncryption', address, code);
   if (code === 'ER_BAD_DB_ERROR') return connectionError('database', address, code);

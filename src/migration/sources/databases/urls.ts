@@ -73,13 +73,13 @@ export function parseDatabaseUrl(location: string, env: NodeJS.ProcessEnv): Data
   const dialect = dialects[scheme];
   if (dialect === undefined) {
     throw new SourceError(
-      `a source cannot be read by ${scheme}//: use postgres://, postgresql://, mysql:// or mariadb://`,
+      `--source cannot be a ${scheme}// URL: use postgres://, postgresql://, mysql:// or mariadb://`,
     );
   }
   const url = readUrl(location);
   // An unencoded / ? or # in a password ends the host early, and leaves its @ behind in what follows.
-  if (url === undefined || /@/.test(url.pathname + url.search + url.hash)) throw new SourceError(notValid);
-  if (setsPassword.test(url.pathname)) throw new SourceError(notValid);
+  const isCut = url !== undefined && /@/.test(url.pathname + url.search + url.hash);
+  if (url === undefined || isCut || setsPassword.test(url.pathname)) throw new SourceError(notValid);
   checkParameters(url, dialect);
   const user = url.username === '' ? '' : `${url.username}@`;
   if (url.password === '') url.password = encodeURIComponent(passwordFrom(env, dialect) ?? '');

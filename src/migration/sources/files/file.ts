@@ -36,8 +36,8 @@ export async function lookAt(file: NamedFile): Promise<DataFile> {
 }
 
 /**
- * The file's uncompressed bytes, without a byte order mark unless it `keepsMark`; `progress` says what share of the file
- * is read, which is never all of it: what was read ahead is not handed on yet.
+ * The file's uncompressed bytes, without a byte order mark unless it `keepsMark`; `progress` is the share of the file that
+ * was read, and stays below 1, since what was read ahead has not been handed on.
  */
 export function openFile(file: DataFile, { keepsMark = false } = {}) {
   const stream = createReadStream(file.path, { highWaterMark: chunkBytes });

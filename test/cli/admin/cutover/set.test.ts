@@ -183,7 +183,7 @@ describe('cutover set', () => {
     expect(refused.out).toContain('Step: shadow -> native\nReady: no\n');
     const forced = await run('set native --dry-run --force');
     expect(forced).toMatchObject({ code: 0, err: '' });
-    expect(forced.out).toContain('\nReady: no, but it would be switched all the same\n');
+    expect(forced.out).toContain('\nReady: no, but the switch would be made anyway\n');
   });
 
   test('is withdrawn if the outcome of the last change before it is in doubt', async () => {

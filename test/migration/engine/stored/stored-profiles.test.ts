@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { readProfiles } from '../../../../src/migration/engine/stored/read.ts';
-import { migrateRead } from '../../../../src/migration/engine/scripts.ts';
+import { migrateReadProfiles } from '../../../../src/migration/engine/scripts.ts';
 import { createTestContext } from '../../context.ts';
 import { createTool, writeSource } from '../../tool.ts';
 import { useTestStore } from '../../../support/use-store.ts';
@@ -19,7 +19,7 @@ test('wide profiles are read some at a time, and all of them', async () => {
   await json('apply', '--source', writeSource({ profiles }));
   const wanted = profiles.map(({ userId, username }) => [userId, username] as const);
   const base = organizationBase(prefix, 'acme');
-  expect(await migrateRead(store, base, '0', JSON.stringify(wanted))).toHaveLength(2);
+  expect(await migrateReadProfiles(store, base, '0', JSON.stringify(wanted))).toHaveLength(2);
   const context = createTestContext(store, prefix);
   const organization = await context.organizations.find('acme');
   const holders = (await readProfiles(context, organization, wanted)).map(({ holder }) => holder);

@@ -13,7 +13,7 @@ testProxied.each([
     rule: 'abort',
     exitCode: 1,
     counts: { created: 1, conflicts: 1, refused: 1 },
-    error: 'taken through the bridge while this ran: 1 username;',
+    error: '1 username was taken through the bridge while this ran:',
     left: [],
   },
   {

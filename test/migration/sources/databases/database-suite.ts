@@ -390,7 +390,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     expect(said).not.toContain('top-secret');
     const encrypted = await messageOf(() => openSource(`${url}?ssl=true`, mapping));
     expect(encrypted).toMatch(
-      /^SourceError: cannot connect to .*\/legacy by TLS \([^)]+\): check that the server offers it/,
+      /^SourceError: cannot connect to .*\/legacy over TLS \([^)]+\): check that the server offers it/,
     );
     const elsewhere = await messageOf(() => openSource(server.url('nowhere'), mapping));
     expect(elsewhere).toMatch(/nowhere: there is no such database/);

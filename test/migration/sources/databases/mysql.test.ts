@@ -243,7 +243,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
   ])('with %s, never connects without TLS', async (parameter) => {
     const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     expect(await messageOf(() => openSource(`${url}?${parameter}`, mapping))).toMatch(
-      /cannot connect to [^ ]* by TLS \(HANDSHAKE_NO_SSL_SUPPORT\)/,
+      /cannot connect to [^ ]* over TLS \(HANDSHAKE_NO_SSL_SUPPORT\)/,
     );
   });
 

@@ -228,7 +228,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     const modes = ['require', 'verify-ca', 'verify-full', 'no-verify'].map((mode) => `sslmode=${mode}`);
     for (const parameter of [...modes, 'sslrootcert=system', 'sslmode=require&sslrootcert=system'])
       expect(await messageOf(() => openSource(`${url}?${parameter}`, mapping))).toMatch(
-        /cannot connect to [^ ]* by TLS \(SSL\)/,
+        /cannot connect to [^ ]* over TLS \(SSL\)/,
       );
     expect(warned).not.toHaveBeenCalled();
     warned.mockRestore();

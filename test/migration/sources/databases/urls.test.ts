@@ -113,7 +113,7 @@ describe('a source URL', () => {
 
   test('of an unknown scheme is refused, naming those that are known', async () => {
     expect(await messageOf(() => openSource('mongodb://u:secret@db/game'))).toBe(
-      'SourceError: a source cannot be read by mongodb://: use postgres://, postgresql://, mysql:// or mariadb://',
+      'SourceError: --source cannot be a mongodb:// URL: use postgres://, postgresql://, mysql:// or mariadb://',
     );
   });
 
@@ -130,7 +130,7 @@ describe('a source URL', () => {
     '%j, which is neither a URL nor a path that exists, is refused without showing any of it',
     async (place) => {
       expect(await messageOf(() => openSource(place))).toBe(
-        'SourceError: --source is neither a folder, a file nor a database URL: a URL begins with postgres:// or mysql://, without quotes or spaces (it is not shown, since it may hold a password)',
+        'SourceError: --source is not a folder, a file or a database URL: a URL begins with postgres:// or mysql://, without quotes or spaces (it is not shown, since it may hold a password)',
       );
       const [folder, report] = [newFolder(), join(newFolder(), 'report')];
       const mapping = join(folder, 'mapping.yaml');
