@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { modes } from '../cutover/modes.ts';
 import { countDifferences, countGaps, type Evidence } from '../cutover/verdict/evidence.ts';
-import { judge, nextMode, silence } from '../cutover/verdict/readiness.ts';
+import { isSilent, judge, nextMode } from '../cutover/verdict/readiness.ts';
 import {
   addGauges,
   stateSet,
@@ -43,7 +43,7 @@ const gauges = {
 function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
   const { state, comparisons, replay, legacyPictures } = evidence;
   const next = nextMode(state.mode);
-  const silent = state.instances.filter(({ silentMs }) => silentMs > silence).length;
+  const silent = state.instances.filter(isSilent).length;
   return {
     mode: stateSet(modes, state.mode),
     ready: next === undefined ? {} : { [next]: Number(judge(evidence, next).ready) },

@@ -23,8 +23,10 @@ export function nextMode(mode: Mode): Mode | undefined {
   return modes[modes.indexOf(mode) + 1];
 }
 
-/** How long an instance may be silent before it counts as one that blocks a switch, in ms. */
-export const silence = 3000;
+/** Whether an instance has been silent for so long that it blocks a switch. */
+export function isSilent({ silentMs }: Pick<Instance, 'silentMs'>): boolean {
+  return silentMs > 3000;
+}
 
 const minComparisons = 100;
 
@@ -106,15 +108,16 @@ function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Fi
   };
 }
 
-function* obstaclesOf({ id, kind, silentMs, legacy, replay }: Instance, to: Mode): Generator<Finding> {
-  if (silentMs > silence) {
+function* obstaclesOf(instance: Instance, to: Mode): Generator<Finding> {
+  const { id, kind, silentMs, legacy, replay } = instance;
+  if (isSilent(instance)) {
     yield {
       code: 'instance-silent',
       reason: `instance ${id} has not been heard from for ${Math.round(silentMs / 1000)} s`,
       remedy: `restart or stop it; if it has certainly ended, add --assume-stopped ${id}`,
     };
   }
-  if (kind === 'migrate' && silentMs <= silence) {
+  if (kind === 'migrate' && !isSilent(instance)) {
     yield {
       code: 'migration-running',
       reason: `a migrate apply is under way (${id})`,
@@ -233,7 +236,7 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
 }
 
 function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
-  const isReplaying = state.instances.some(({ kind, silentMs }) => kind === 'bridge' && silentMs <= silence);
+  const isReplaying = state.instances.some((instance) => instance.kind === 'bridge' && !isSilent(instance));
   if (!isReplaying) return 'start a bridge: no instance that could replay them responds';
   if (replay.pausedBecause !== undefined) return `the replay is paused: ${replay.pausedBecause}`;
   return `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`;

@@ -19,7 +19,7 @@ export interface Rename {
 interface NamesChoice {
   onConflict: OnConflict;
   /** Whether all of the source was read, so that a user who was not seen is not in it. */
-  isWhole: boolean;
+  isFull: boolean;
   /** Whether users who are no longer in the source will be pruned. */
   isPruning: boolean;
   /** The username of a user who is in Redis, was not seen in the source and can be pruned; undefined for others. */
@@ -66,7 +66,7 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
       for (const claim of wanting) reportDenied(issues, claim.where, subjectOf(claim));
     const { holder, isHolderGone, leaving, winner } = await award(group, wanting, choice);
     if (isHolderGone && winner === undefined) freedByPrune += 1;
-    const isGone = isHolderGone && choice.isWhole;
+    const isGone = isHolderGone && choice.isFull;
     for (const claim of wanting) {
       if (claim === winner) continue;
       const detail =

@@ -44,12 +44,12 @@ export function nextRound(
   }
   const isSame = last?.selection === selection;
   if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
-  const needsAll = prune === true || trustSource === true || finalStep !== undefined;
-  const wantsAll = fullEvery === undefined ? needsAll : isOlder(last?.fullAt ?? 0, fullEvery);
-  const readsAll = wantsAll || (last !== undefined && last.readAll > last.settled);
-  const isDue = (since?: number): boolean => (fullEvery === undefined ? since === undefined : readsAll);
+  const needsFull = prune === true || trustSource === true || finalStep !== undefined;
+  const wantsFull = fullEvery === undefined ? needsFull : isOlder(last?.fullAt ?? 0, fullEvery);
+  const isFull = wantsFull || (last !== undefined && last.readAll > last.settled);
+  const isDue = (since?: number): boolean => (fullEvery === undefined ? since === undefined : isFull);
   if (last !== undefined && isSame && last.finishedAt === undefined) {
-    const since = readsAll ? undefined : last.since;
+    const since = isFull ? undefined : last.since;
     const isSameRule = last.onConflict === scope.onConflict;
     const loaded = isSameRule ? last.loaded : undefined;
     return {
@@ -61,7 +61,7 @@ export function nextRound(
   const highWater = isSame ? last.highWater : undefined;
   // Rows that were refused may be fine by now, however old they are.
   const retriesRefused = fullEvery === undefined && last?.refused !== 0;
-  const changedSince = readsAll || retriesRefused ? 0 : (highWater ?? 0) - overlap;
+  const changedSince = isFull || retriesRefused ? 0 : (highWater ?? 0) - overlap;
   const since = changedSince > 0 ? changedSince : undefined;
   const round: RoundState = {
     source: source.name,

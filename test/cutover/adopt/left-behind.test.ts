@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
-import { silence } from '../../../src/cutover/verdict/readiness.ts';
+import { isSilent } from '../../../src/cutover/verdict/readiness.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { runTool } from '../../support/admin.ts';
@@ -85,8 +85,7 @@ async function switchAcross(change: () => ReturnType<typeof send>): ReturnType<t
 /** Switches to reverse while the bridge is paused; `meanwhile` happens last. */
 async function switchWhilePaused(meanwhile: () => void): Promise<void> {
   pause(bridge);
-  const silent = async () =>
-    (await readCutover(store, prefix)).instances.find(({ silentMs }) => silentMs > silence);
+  const silent = async () => (await readCutover(store, prefix)).instances.find(isSilent);
   await until(async () => (await silent()) !== undefined);
   await run(`cutover set reverse --force --hold 60 --assume-stopped ${(await silent())?.id}`);
   meanwhile();

@@ -22,7 +22,7 @@ afterEach(() => {
 const organization = { id: 'acme', settings: { comparison: 'exact' } } as Organization;
 const organizations = { find: () => organization } as unknown as Organizations;
 
-const neverPrunes = { isWhole: true, isPruning: false, usernameToPrune: () => Promise.resolve(undefined) };
+const neverPrunes = { isFull: true, isPruning: false, usernameToPrune: () => Promise.resolve(undefined) };
 
 /** How often the event loop gets a turn during the work: the run's lock is renewed by a timer. */
 async function turnsDuring(work: () => Promise<unknown>): Promise<number> {

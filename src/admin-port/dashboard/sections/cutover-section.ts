@@ -2,7 +2,7 @@ import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
 import { authorityOf, modes, type Mode } from '../../../cutover/modes.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { countDifferences, inThisMode, type Evidence } from '../../../cutover/verdict/evidence.ts';
-import { judge, nextMode, silence } from '../../../cutover/verdict/readiness.ts';
+import { isSilent, judge, nextMode } from '../../../cutover/verdict/readiness.ts';
 import { html, type Content, type Html } from '../../../lib/html.ts';
 import { hourMs } from '../../../lib/days.ts';
 import { counted, formatNumber } from '../../../lib/numbers.ts';
@@ -207,8 +207,8 @@ function instancesTable(instances: readonly Instance[]): Html {
     { title: 'Last heartbeat', cell: ({ silentMs }) => `${(silentMs / 1000).toFixed(1)} s ago` },
     {
       title: 'State',
-      cell: ({ silentMs }) =>
-        silentMs > silence ? html`<strong class="silent">silent: blocks every switch</strong>` : 'responding',
+      cell: (instance) =>
+        isSilent(instance) ? html`<strong class="silent">silent: blocks every switch</strong>` : 'responding',
     },
   ];
   return html`<h3>Instances</h3>

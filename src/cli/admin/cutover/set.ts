@@ -10,7 +10,7 @@ import {
   judge,
   judgeDoubts,
   judgeSetAside,
-  silence,
+  isSilent,
   type Finding,
   type Verdict,
 } from '../../../cutover/verdict/readiness.ts';
@@ -248,7 +248,7 @@ async function removeAssumed(
   for (const id of assumeStopped) {
     const instance = instances.find((one) => one.id === id);
     if (instance === undefined) return `there is no instance ${id}: see ${adminCommand} cutover status`;
-    if (instance.silentMs < silence) return `instance ${id} responded a moment ago: stop it first`;
+    if (!isSilent(instance)) return `instance ${id} responded a moment ago: stop it first`;
   }
   if (dryRun === true) return undefined;
   for (const id of assumeStopped) await cutoverRemove(store, cutoverKey(prefix), id, assumption(id));

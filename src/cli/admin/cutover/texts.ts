@@ -3,7 +3,7 @@ import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
 import { countDifferences, countGaps, type Evidence } from '../../../cutover/verdict/evidence.ts';
-import { silence, type Verdict } from '../../../cutover/verdict/readiness.ts';
+import { isSilent, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
 export function modeLines({ mode, since, by, underWay, isStored, isLost }: CutoverState): string[] {
@@ -22,12 +22,13 @@ export function modeLines({ mode, since, by, underWay, isStored, isLost }: Cutov
 export function instanceLines(instances: readonly Instance[]): string[] {
   return [
     `Instances: ${instances.length}`,
-    ...instances.map(({ id, kind, silentMs, epoch, legacy }) => {
+    ...instances.map((instance) => {
+      const { id, kind, silentMs, epoch, legacy } = instance;
       const seen = `last heartbeat ${(silentMs / 1000).toFixed(1)} s ago`;
       const notes = [
         `epoch ${epoch}`,
         ...(legacy ? [] : ['without LEGACY_BASE_URL']),
-        ...(silentMs > silence ? ['SILENT'] : []),
+        ...(isSilent(instance) ? ['SILENT'] : []),
       ];
       return `  ${id} (${kind}): ${seen}, ${notes.join(', ')}`;
     }),

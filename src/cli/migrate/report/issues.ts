@@ -57,9 +57,9 @@ export function remedyFor(count: number, issues: Issues, { read }: Reading, pref
 }
 
 /** The remedy for names of users who are not in the source, or may not be; '' for none. */
-export function pruneRemedy(verb: 'apply with' | 'use', { freedByPrune, isWhole }: Assessment): string {
+export function pruneRemedy(verb: 'apply with' | 'use', { freedByPrune, isFull }: Assessment): string {
   if (freedByPrune === 0) return '';
-  return isWhole
+  return isFull
     ? `${verb} --prune, which removes users who are not in the source, `
     : `${verb} --prune if the users who have the names are no longer in the source, `;
 }

@@ -87,7 +87,7 @@ export async function assessSource(
   const phase = isVerifying ? 'verifying' : 'reading';
   const onOrganization = load?.begin;
   const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
-  const isWhole = scope.since === undefined;
+  const isFull = scope.since === undefined;
   let names: Awaited<ReturnType<typeof decideNames>> = { renames: [], freedByPrune: 0 };
   let pruning: PrunePlan | undefined;
   if (!signal.aborted) {
@@ -96,7 +96,7 @@ export async function assessSource(
     await decideDuplicates(context, spool, reading.repeated);
     names = await decideNames(context, spool, {
       onConflict: scope.onConflict,
-      isWhole,
+      isFull,
       isPruning,
       usernameToPrune: async (...user) => await usernameToPrune(context, reading, ...user),
     });
@@ -111,7 +111,7 @@ export async function assessSource(
     spool,
     ...names,
     /** Whether all of the source was read. */
-    isWhole,
+    isFull,
     /** Records that stop an apply, unless --on-conflict says otherwise. */
     problems: issues.count(problems),
     /** Finds what Redis has besides, for a verify. */
