@@ -123,7 +123,7 @@ describeWithS3('with an access key that lacks a permission', () => {
   test('to read pictures, the bucket is refused when it is opened', async () => {
     const proxy = await startProxy(s3.port, ({ method }) => method === 'GET');
     await expect(openThrough(proxy)).rejects.toThrow(
-      /^MEDIA_URL: Cannot read from .*AccessDenied.*to get, put/,
+      /^MEDIA_URL: Cannot read from .*AccessDenied.*getting, putting/,
     );
     proxy.close();
   });

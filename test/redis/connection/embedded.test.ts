@@ -343,7 +343,7 @@ describe('a start that cannot succeed', () => {
     const bridge = runBridge(folder(), { ...process.env, PATH: pathOf('sh', server) });
     const [line] = (await once(bridge.stdout, 'data')) as [Buffer];
     expect(line.toString()).toBe(
-      'neither flock nor perl is on the PATH, one of which locks the data of the embedded Redis: install one, or set REDIS_URL\n',
+      'neither flock nor perl is on the PATH, and the embedded Redis needs one of them to lock its data: install one, or set REDIS_URL\n',
     );
   });
 
