@@ -110,22 +110,24 @@ function step(state: Organization, input: Input): Step<Organization>[] {
     }
     case 'ban': {
       const { username, replacement, banned } = input;
-      if (state.denied.has(normalized(username))) return [unchanged('banned')];
+      const isDenied = state.denied.has(normalized(username));
       const user = holderOf(state, username);
       let { profiles } = state;
       if (user !== undefined) {
+        // One that is denied already is skipped, and still replaced if it can be.
+        const refused = (outcome: string) => unchanged(isDenied ? 'banned' : outcome);
         if (banned.some((name) => normalized(name) === normalized(replacement))) {
           // If the replacement's own ban fails, it is still in use.
-          return [unchanged('replacement-denied'), unchanged('replacement-in-use')];
+          return [refused('replacement-denied'), refused('replacement-in-use')];
         }
-        if (state.denied.has(normalized(replacement))) return [unchanged('replacement-denied')];
-        if (holderOf(state, replacement) !== undefined) return [unchanged('replacement-in-use')];
+        if (state.denied.has(normalized(replacement))) return [refused('replacement-denied')];
+        if (holderOf(state, replacement) !== undefined) return [refused('replacement-in-use')];
         profiles = withProfile(state, user, {
           ...state.profiles.get(user),
           username: replacement,
         }).profiles;
       }
-      const denied = new Map(state.denied).set(normalized(username), username);
+      const denied = isDenied ? state.denied : new Map(state.denied).set(normalized(username), username);
       return [{ outcome: 'banned', after: { ...state, profiles, denied } }];
     }
     case 'remove': {

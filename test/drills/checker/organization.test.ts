@@ -53,6 +53,20 @@ describe('what the contract allows', () => {
       ],
     ],
     [
+      'a user of a name that is denied all the same is renamed, if the replacement can be had',
+      [
+        [{ kind: 'overwrite', usernames: ['A'] }, 'overwritten'],
+        [put('u1', 'a'), named('a')],
+        [put('u2', 'b'), named('b')],
+        [{ kind: 'compare', comparison: 'case-insensitive' }, 'compared'],
+        [ban('A', 'b'), 'banned'],
+        [read('u1'), named('a')],
+        [ban('A', 'c'), 'banned'],
+        [read('u1'), named('c')],
+        [put('u2', 'c'), 'taken'],
+      ],
+    ],
+    [
       'an overwrite with names in use changes nothing',
       [
         [put('u1', 'a'), named('a')],
