@@ -113,7 +113,7 @@ export interface ProfileChange {
   avatarObjectDefinitionId?: ObjectReference | null;
 }
 /**
- * A picture file, and other fields to change. The file may have any field name; a part without a filename is no file. The other parts are text in UTF-8, at most 16 of at most 64 KiB each; unknown ones are ignored, unless the name stands for a large array or a deep object, such as `a[1000]`.
+ * A picture file, and other fields to change. The file may have any field name; a part without a filename is not a file. The other parts are text in UTF-8, at most 16 of at most 64 KiB each; unknown ones are ignored, but a name that denotes a large array or a deep object, such as `a[1000]`, is refused.
  */
 export interface ProfileUpload {
   /**
