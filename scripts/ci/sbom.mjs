@@ -35,11 +35,10 @@ for (const { name, version, licenses = [] } of JSON.parse(text).components) {
 
 let refused = 0;
 for (const [licence, packages] of [...byLicence].toSorted(([a], [b]) => a.localeCompare(b))) {
-  const parts = licence.split(/[() ]+(?:AND[() ]+)?/).filter((part) => part !== '');
   // Of alternatives, one is enough.
-  const isAllowed = licence.includes(' OR ')
-    ? parts.some((part) => allowed.has(part))
-    : parts.length > 0 && parts.every((part) => allowed.has(part));
+  const isAllowed = licence
+    .split(' AND ')
+    .every((part) => part.split(' OR ').some((one) => allowed.has(one.replaceAll(/[() ]/g, ''))));
   console.log(
     `${isAllowed ? ' ' : '!'} ${licence || 'no licence'} (${packages.length}): ${packages.join(', ')}`,
   );
