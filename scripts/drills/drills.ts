@@ -110,7 +110,7 @@ ${exitCodes}`,
 
 program
   .command('fuzz')
-  .description('attack a bridge over raw sockets, and check that it stays whole')
+  .description('attack a bridge over raw sockets, and check that it neither fails nor leaks')
   .option('--attacks <n>', 'number of random attacks, after the known ones', wholeNumber(0), 100_000)
   .option('--first <n>', 'number of the first random attack', wholeNumber(0), 0)
   .option('--seed <n>', 'seed of the random attacks', wholeNumber(0), 1)

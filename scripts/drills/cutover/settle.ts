@@ -26,10 +26,16 @@ export async function prepare(site: Site, newName: (user: string) => string, mod
   for (const { user, apiKey } of players) {
     const response = await fetch(`${bridges[0].url}/api/profile/`, {
       method: 'PUT',
-      headers: { 'x-api-key': apiKey, 'x-platform-organization-id': organizationId },
+      headers: {
+        'x-api-key': apiKey,
+        'x-platform-organization-id': organizationId,
+        'content-type': 'application/json',
+      },
       body: JSON.stringify({ username: newName(user) }),
     });
-    await response.text();
+    const text = await response.text();
+    if (!response.ok)
+      throw new Error(`before the switch: ${user} was not renamed: ${response.status} ${text}`);
   }
   if (mode === 'shadow') return;
   await mustBeEqual(site);

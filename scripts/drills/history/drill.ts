@@ -42,7 +42,7 @@ export async function drillHistories(
         const found = await attemptRound(fault, roundSeed);
         add(result, found);
         say(
-          `${fault.name}: round ${round + 1} of ${share} (--seed ${roundSeed}), ${formatNumber(found.operations)} operations`,
+          `${fault.name}: round ${round + 1} of ${share} (--fault '^${fault.name}$' --rounds 1 --seed ${roundSeed}), ${formatNumber(found.operations)} operations`,
         );
         for (const [at, violation] of found.violations.entries()) {
           say(await describeViolation(`drill-${roundSeed}-${at}.json`, violation));

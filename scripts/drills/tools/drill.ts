@@ -122,7 +122,7 @@ interface Template {
 
 async function makeTemplate(site: Site, tool: Tool): Promise<Template> {
   const prefix = `${tool.name.replaceAll(/\W+/g, '-')}:`;
-  mustSucceed('migrate apply', await tool.prepare(site.env(prefix)));
+  mustSucceed(`the preparation of ${tool.name}`, await tool.prepare(site.env(prefix)));
   await tool.damage?.(site.store, prefix);
   const undisturbed = `undisturbed-${prefix}`;
   await copyKeys(site.store, prefix, undisturbed);
