@@ -43,7 +43,7 @@ Exit codes: 0 stopped by a signal, 1 could not start, 2 invalid configuration.`,
 
 addTool(
   'admin',
-  'manage organizations, API keys, objects and the deprecation; see who still calls',
+  'manage organizations, API keys, objects, the deprecation and the cut-over; see who still calls',
   async () => (await import('../src/cli/admin/run.ts')).runAdmin,
 );
 addTool(

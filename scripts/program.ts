@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { runProgram, watchOutput } from '../src/cli/shell.ts';
 
-/** Runs a developer's tool as a command line tool of the product runs: quiet without a reader, 2 for wrong usage. */
+/** Runs a developer's tool like the product's own: it ends quietly once nobody reads its output, and with 2 on wrong usage. */
 export async function runTool(program: Command): Promise<void> {
   watchOutput(() => process.exit());
-  // What is to end with this process does so by its event `exit`, which a signal does not emit by itself.
+  // Child processes are ended by the event `exit`, which Node.js does not emit where a signal ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
   await runProgram(program);
 }

@@ -21,7 +21,7 @@ judge() { # judge SERVER WHAT-BECAME-OF-IT
     *) name=Redis needed=700 ;;
   esac
   if [ -z "$version" ]; then
-    echo "redis:install: $1 $2; the bridge needs Redis 7.0+ or Valkey 7.2+, and this one does not tell ($output)" >&2
+    echo "redis:install: $1 $2; the bridge needs Redis 7.0+ or Valkey 7.2+, and its version cannot be read from \"$output\"" >&2
   elif [ $((major * 100 + minor)) -lt "$needed" ]; then
     echo "redis:install: $1 $2, but it is $name $version, and the bridge needs Redis 7.0+ or Valkey 7.2+." >&2
     echo "redis:install: upgrade it, put a newer one before it on the PATH, or set REDIS_URL to a newer one." >&2

@@ -24,7 +24,7 @@ export function describeRehearsal({ phases, violations }: Rehearsed): string {
     changeTimes: phases.flatMap(({ changeTimes }) => changeTimes),
   };
   const counts = ['s', 'kills', 'reads', 'changes', 'refused', 'cut off'];
-  const times = ['read p50', 'p99', 'change p50', 'p99 ', 'longest'];
+  const times = ['read p50', 'read p99', 'change p50', 'change p99', 'longest change'];
   const rows = [...phases, all].map((phase) => [
     phase.name,
     phase.seconds.toFixed(0),

@@ -36,7 +36,7 @@ interface Result {
 const run = promisify(execFile);
 const hasWrk = spawnSync('wrk', ['-v']).error === undefined;
 
-/** The load generator: wrk if it is installed, else autocannon (which is slower itself, so ratios look smaller). */
+/** The load generator: wrk if it is installed, else autocannon (which uses more CPU itself, so that all ratios come closer to 1). */
 export const generator = hasWrk ? 'wrk' : 'autocannon';
 
 /**

@@ -121,7 +121,7 @@ async function memoryRow({ say }: Resources, loop: ClosedLoop, bridge: Served): 
   };
   say(`  forwarding ${forwarded.last.toLocaleString('en')} requests`);
   const [before, after] = [await forward(forwarded.first), await forward(forwarded.last)];
-  if (Number.isNaN(before + after)) return { what, result: 'this machine does not tell', figures: {} };
+  if (Number.isNaN(before + after)) return { what, result: 'not available on this system', figures: {} };
   const row = {
     what,
     result: (after / before).toFixed(2),

@@ -25,7 +25,7 @@ export const workers: Section = {
 function memoryRow(two: Served, one: Served): Row {
   const [ofTwo, ofOne] = [residentMiB(two.pid), residentMiB(one.pid)];
   if (ofTwo === undefined || ofOne === undefined) {
-    return { what: 'resident memory', result: 'this machine does not tell', figures: {} };
+    return { what: 'resident memory', result: 'not available on this system', figures: {} };
   }
   return {
     what: 'resident after that, 2 workers, times 1 worker',

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** The processor time, in seconds, of a process and of those it has started; undefined if the machine does not tell. */
+/** The processor time, in seconds, of a process and of those it has started; undefined where there is no /proc. */
 export function cpuSeconds(pid: number): number | undefined {
   return sum(family(pid).map(cpuSecondsOfOne));
 }
 
-/** The resident memory, in MiB, of a process and of those it has started; undefined if the machine does not tell. */
+/** The resident memory, in MiB, of a process and of those it has started; undefined where there is no /proc. */
 export function residentMiB(pid: number): number | undefined {
   return sum(family(pid).map(residentMiBOfOne));
 }
