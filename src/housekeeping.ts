@@ -6,11 +6,11 @@ import { sweepOrganizations } from './redis/sweep.ts';
 import { auditSwitches } from './cutover/switch/coordinator.ts';
 import type { Resources } from './resources.ts';
 
-/** How often to check whether any work that one process does for all is due, in ms. */
-const interval = 60_000;
-
-/** Starts the background work that one process does for all. */
-export function startHousekeeping({ config, log, releasers, store, media }: Resources): void {
+/** Starts the background work that one process does for all; checks every `interval` ms whether any is due. */
+export function startHousekeeping(
+  { config, log, releasers, store, media }: Resources,
+  interval = 60_000,
+): void {
   const { keyPrefix } = config;
   const start = (failure: string, work: (signal: AbortSignal) => Promise<void>): void => {
     const stop = repeat(async (signal) => {

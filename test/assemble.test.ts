@@ -35,8 +35,18 @@ test('the admin port keeps answering for the drain delay', async () => {
   const adminPort = await unusedPort();
   const bridge = await startBridge({ adminPort, drainDelay: 1500 });
   const closed = bridge.close();
-  await until(async () => (await fetch(`${bridge.url}/readyz`)).status === 503);
-  await new Promise((resolve) => setTimeout(resolve, 800));
-  expect((await fetch(`http://127.0.0.1:${adminPort}/metrics`)).status).toBe(200);
+  const isUp = async (url: string) =>
+    await fetch(url, { headers: { connection: 'close' } }).then(
+      () => true,
+      () => false,
+    );
+  const seen: boolean[] = [];
+  await until(async () => {
+    const isAdminUp = await isUp(`http://127.0.0.1:${adminPort}/metrics`);
+    const isOver = !(await isUp(`${bridge.url}/readyz`));
+    if (!isOver) seen.push(isAdminUp);
+    return isOver;
+  });
+  expect(new Set(seen)).toEqual(new Set([true]));
   await closed;
 });

@@ -99,6 +99,19 @@ describe('the admin port', () => {
   });
 });
 
+test.each([
+  ['WORKERS', '0'],
+  ['LEGACY_TIMEOUT', '0'],
+  ['LEGACY_TIMEOUT', '301'],
+  ['REPLAY_MAX', '999'],
+  ['REPLAY_SECRET', 'x'.repeat(31)],
+  ['REPLAY_SECRET_PREVIOUS', 'x'.repeat(32)],
+  ['MAX_LIST_BYTES', '0'],
+  ['DRAIN_DELAY', '301'],
+])('%s=%s is refused', (name, value) => {
+  expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name} `));
+});
+
 describe('values are parsed', () => {
   test.each<[string, string, object]>([
     ['PUBLIC_BASE_URL', 'https://profiles.example/x/', { publicBaseUrl: 'https://profiles.example/x' }],

@@ -235,8 +235,6 @@ describe('the service with several workers', () => {
     const metrics = await read();
     const lag = (name: string) =>
       Number(new RegExp(`^nodejs_eventloop_lag_${name}_seconds (\\S+)$`, 'm').exec(metrics)?.[1]);
-    // Since the last reading there were fewer than a hundred turns of the event loop.
-    expect(lag('p99')).toBe(lag('max'));
     expect(lag('max')).toBeGreaterThan(0.3);
   });
 

@@ -8,6 +8,7 @@ test.each(['.dockerignore', '.gitignore'])('%s leaves out the secrets of compose
     secrets: Record<string, { file: string }>;
   };
   const ignored = readFileSync(file, 'utf8').split(/\/?\n/);
+  expect(Object.keys(secrets)).not.toEqual([]);
   for (const secret of Object.values(secrets)) {
     expect(ignored).toContain(`scripts/deploy/${dirname(secret.file)}`);
   }

@@ -21,5 +21,6 @@ test('the image has the pages that messages and help texts name', () => {
   const named = [...files, 'scripts/profile-bridge.ts']
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => [...namesIn(name, /(?<=^(?!\s*\/?\*).*)(?:src|scripts)(?:\/[\w-]+)+\.md/gm)]);
+  expect(copied.size).toBeGreaterThan(0);
   expect(new Set(named)).toEqual(copied);
 });

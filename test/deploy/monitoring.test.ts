@@ -42,5 +42,6 @@ test('the operations guide explains every problem code and every alert', () => {
   const guide = read('README.md');
   for (const code of Object.keys(problemKinds())) expect(guide).toContain(`\`${code}\``);
   const alerts = [...read('prometheus/rules.yaml').matchAll(/alert: (\w+)/g)].map(([, name]) => name);
+  expect(alerts.length).toBeGreaterThan(3);
   for (const alert of alerts) expect(guide).toContain(`\`${alert}\``);
 });

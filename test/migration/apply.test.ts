@@ -109,7 +109,7 @@ describe('an apply', () => {
 
   test('interrupted by SIGINT finishes its batch, says how to go on, and goes on there', async () => {
     const tool = createTool();
-    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '5000', '--run', 'slow');
+    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '1000', '--run', 'slow');
     const end = ended(child);
     await written(tool, 600, end);
     child.kill('SIGINT');
@@ -153,7 +153,7 @@ describe('an apply', () => {
 
   test('of one run refuses a second one while it is running, which leaves its report alone', async () => {
     const tool = createTool();
-    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '2000');
+    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '200');
     const end = ended(child);
     await written(tool, 60, end);
     const report = join(newFolder(), 'report.ndjson');
@@ -190,7 +190,7 @@ describe('an apply', () => {
     const args = ['--port', String(port), '--appendonly', 'yes', '--appendfsync', 'always', '--dir', folder];
     const first = await startRedis(args);
     const tool = createTool(first.url, 'pb:');
-    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '4000');
+    const child = tool.start('apply', '--source', source, '--batch', '50', '--rate', '1000');
     const end = ended(child);
     const direct = await openTestStore(first.url);
     await until(() => direct.exists('pb:{acme}:p:user-300'));

@@ -251,7 +251,7 @@ test('a read that is checked again while the user makes a change does not take i
   await sleep(1000);
   here.legacy.behaviour.lagMs = 900;
   await get();
-  await until(() => reads(player) === 3);
+  await until(() => reads(player) >= 3);
   await sleep(500);
   expect(await put({ username: `New ${userId}` })).toBe(200);
   await until(async () => !(await unsettled()).includes(userId));
@@ -398,8 +398,8 @@ test('changes of one user that the legacy service fails to answer are adopted to
   const { store } = other.bridge;
   await until(async () => (await store.exists(unsettledKey(other.organization.base))) === 0);
   expect(await store.hget(profileKey(other.organization.base, 'ada'), 'u')).toBe('Ada');
-  // Usually two adoptions, each of which reads until two reads agree; more where the changes come in slowly.
-  expect(received.filter(({ method }) => method === 'GET').length).toBeLessThan(20);
+  // Two adoptions, more where the changes come in slowly. One for each would make sixty reads, or more.
+  expect(received.filter(({ method }) => method === 'GET').length).toBeLessThan(30);
   await other.close();
 });
 

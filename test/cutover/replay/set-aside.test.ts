@@ -51,12 +51,12 @@ describe('a change that the legacy service fails to make', () => {
     await here.put('ada', 'Ada');
     await here.put('bob', 'Bob');
     start();
-    await until(async () => sentBy('ada') === 1 && (await here.waiting()) === 1);
+    await until(async () => sentBy('ada') >= 1 && (await here.waiting()) === 1);
     clock += tenMinutes - 1000;
-    await until(() => sentBy('ada') === 2);
+    await until(() => sentBy('ada') >= 2);
     expect(await setAside()).toEqual([]);
     clock += tenMinutes;
-    await until(() => sentBy('ada') === 3);
+    await until(() => sentBy('ada') >= 3);
     clock += tenMinutes;
     await until(async () => (await here.waiting()) === 0);
     expect(await setAside()).toMatchObject([
@@ -69,17 +69,17 @@ describe('a change that the legacy service fails to make', () => {
   });
 
   test('is not sent again before the time that Retry-After asks for', async () => {
-    const headers = { 'retry-after': '30' };
+    const headers = { 'retry-after': '60' };
     here.legacy.behaviour.override = { method: 'PUT', status: 429, headers, chunks: [] };
     await here.put('ada', 'Ada');
     start();
-    await until(() => sentBy('ada') === 1);
+    await until(() => sentBy('ada') >= 1);
     here.legacy.behaviour.override = undefined;
     clock += 25_000;
     await here.put('bob', 'Bob');
     await until(() => here.legacy.organization(organizationId).profiles.has('bob'));
     expect(sentBy('ada')).toBe(1);
-    clock += 5000;
+    clock += 35_000;
     await until(async () => (await here.waiting()) === 0);
     expect(sentBy('ada')).toBe(2);
   });
@@ -91,7 +91,7 @@ describe('a change that the legacy service fails to make', () => {
     await here.put('ada', 'Ada');
     start();
     for (const times of [1, 2, 3, 4]) {
-      await until(() => sentBy('ada') === times);
+      await until(() => sentBy('ada') >= times);
       clock += tenMinutes;
     }
     expect(await setAside()).toEqual([]);
@@ -103,7 +103,7 @@ describe('a change that the legacy service fails to make', () => {
     await here.put('ada', 'Ada');
     await here.put('bob', 'Bob');
     start();
-    await until(() => sentBy('ada') === 1 && sentBy('bob') === 1);
+    await until(() => sentBy('ada') >= 1 && sentBy('bob') >= 1);
     await until(() => warn.mock.calls.length > 0);
     here.legacy.behaviour.failWith = undefined;
     await until(async () => (await here.waiting()) === 0);
@@ -131,7 +131,7 @@ describe('a change that the legacy service fails to make', () => {
     await here.put('ada', 'Ada');
     start();
     const reads = (): number => here.legacy.received.filter(({ method }) => method === 'GET').length;
-    await until(() => sentBy('ada') === 1);
+    await until(() => sentBy('ada') >= 1);
     while (reads() < 2) {
       const before = sentBy('ada');
       clock += tenMinutes;
@@ -308,11 +308,11 @@ describe('a change whose key the legacy service refuses', () => {
     await here.put('ada', 'Ada', true);
     await here.put('ada', 'Ada 2', true);
     start();
-    await until(() => sentBy('ada') === 1);
+    await until(() => sentBy('ada') >= 1);
     await here.put('bob', 'Bob');
     await until(() => here.legacy.organization(organizationId).profiles.has('bob'));
     clock += tenMinutes;
-    await until(() => sentBy('ada') === 2);
+    await until(() => sentBy('ada') >= 2);
     expect(await setAside()).toEqual([]);
     await replayers[0]?.close();
 
@@ -332,7 +332,7 @@ describe('a change whose key the legacy service refuses', () => {
     await here.ban({ rude: 'polite' });
     await here.put('bob', 'Bob');
     start();
-    await until(() => sentBy('ada') === 1);
+    await until(() => sentBy('ada') >= 1);
     await earlier(tenMinutes, 'ada');
     clock += tenMinutes;
     await until(async () => (await here.waiting()) === 0);
@@ -344,12 +344,12 @@ describe('a change whose key the legacy service refuses', () => {
   test('keeps waiting if the legacy service accepts no key of the organization', async () => {
     for (const user of ['ada', 'bob']) await here.put(user, user, true);
     start();
-    await until(() => sentBy('ada') === 1 && sentBy('bob') === 1);
+    await until(() => sentBy('ada') >= 1 && sentBy('bob') >= 1);
     await earlier(tenMinutes, 'ada', 'bob');
     clock += tenMinutes;
-    await until(() => sentBy('ada') === 2 && sentBy('bob') === 2);
+    await until(() => sentBy('ada') >= 2 && sentBy('bob') >= 2);
     clock += tenMinutes;
-    await until(() => sentBy('ada') === 3);
+    await until(() => sentBy('ada') >= 3);
     expect([await here.waiting(), await setAside()]).toEqual([2, []]);
   });
 

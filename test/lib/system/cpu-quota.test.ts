@@ -42,6 +42,11 @@ describe('availableCpus', () => {
         'sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
       },
     ],
+    [
+      'whole CPUs only',
+      Math.min(2, availableParallelism()),
+      { 'proc/self/cgroup': '0::/\n', 'sys/fs/cgroup/cpu.max': '250000 100000\n' },
+    ],
     ['at least one', 1, { 'proc/self/cgroup': '0::/\n', 'sys/fs/cgroup/cpu.max': '10000 100000\n' }],
     [
       'all CPUs without a quota',

@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
@@ -464,8 +463,7 @@ describe('a cluster', () => {
     const client = await open(cluster.url, { commandTimeout: 30_000, startTimeout: 8000 });
     expect(elapsed()).toBeLessThan(15_000);
     const keys = Array.from({ length: 30 }, (_, n) => `k${n}`);
-    const served = await Promise.all(keys.map((key) => Promise.race([client.set(key, 'v'), sleep(1000)])));
-    expect(served).toContain('OK');
+    expect(await Promise.any(keys.map((key) => client.set(key, 'v')))).toBe('OK');
   });
 
   test('whose password is wrong is refused at once, with the remedy', async () => {

@@ -725,12 +725,12 @@ test('fsck finds no fault and repairs nothing while the service is in use', asyn
       await Promise.all(users.map(async (user, i) => await put(user, `name ${(i + round) % 40}`, other)));
       await banUsernames({ ...(await context()), store: other }, new Map([[`name ${round}`, `r${round}`]]));
     }
-    state.isDone = true;
   };
   const checks = async () => {
     while (!state.isDone) faults.push(...(await check(true)).faults);
   };
-  await Promise.all([work(), checks()]).finally(() => closeRedis(other));
+  const working = work().finally(() => (state.isDone = true));
+  await Promise.all([working, checks()]).finally(() => closeRedis(other));
   expect(faults).toEqual([]);
   expect((await check()).faults).toEqual([]);
 });

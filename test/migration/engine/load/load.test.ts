@@ -29,8 +29,9 @@ function profiles(count: number): { organizationId: string; userId: string; user
 const keyOf = { organizationId: 'acme', apiKey: 'secret', role: 'admin' };
 
 /** Kills an apply when it has loaded some profiles, and saved how many; none of their organizations exists then. */
-async function killedWhileLoading(tool: Tool, source: string, rows = 1): Promise<void> {
-  const child = tool.start('apply', '--source', source, '--batch', '20', '--rate', '1000', '--run', 'r');
+async function killedWhileLoading(tool: Tool, source: string, rows = 1, rate = 1000): Promise<void> {
+  const args = ['--source', source, '--batch', '20', '--rate', String(rate), '--run', 'r'];
+  const child = tool.start('apply', ...args);
   const end = ended(child);
   await until(async () => {
     const loaded = (await readRun({ store, prefix: tool.prefix }, 'r'))?.loaded;
@@ -123,7 +124,7 @@ describe('an organization that Redis does not know', () => {
   test('is resumed at once, though not faster than --rate, if most of it was loaded slowly', async () => {
     const tool = createTool();
     const source = writeSource({ profiles: profiles(1000) });
-    await killedWhileLoading(tool, source, 800);
+    await killedWhileLoading(tool, source, 800, 300);
     // For all rows it would take ten seconds.
     const again = await tool.json('apply', '--source', source, '--run', 'r', '--rate', '100');
     expect(again).toMatchObject({ exitCode: 0, json: { resumed: true, created: 1000 } });
