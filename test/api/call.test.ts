@@ -128,7 +128,7 @@ test('at most 100 requests of a connection that pipelines are in progress', asyn
 });
 
 test.each(['GET', 'POST'])(
-  'every %s of a connection that is lost is told so by its response',
+  'the response to every pipelined %s emits close when the connection is lost',
   async (method) => {
     const app = express();
     const begun: express.Response[] = [];

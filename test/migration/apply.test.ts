@@ -434,7 +434,7 @@ test('a report never overwrites what is read', async () => {
     expect(await tool.text('apply', '--source', folder, '--report', kept)).toMatchObject({ exitCode: 0 });
 });
 
-test('a report has no name by which it would be read, or take the place of a file of an export', async () => {
+test('--report refuses a name that would be read as a source, or would replace a file of an export', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: profiles(2) });
   const backup = join(newFolder(), 'backup');

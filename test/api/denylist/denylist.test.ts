@@ -279,7 +279,7 @@ describe('overwrite the denylist', () => {
     expect(new Set(names.map((name) => name[0])).size).toBe(1);
   });
 
-  test('blocks names after a crash for no longer than its lease', async () => {
+  test('lets its names be claimed once the lease of a crashed overwrite is over', async () => {
     const { organization, admin } = await scene();
     await stageOpen(bridge.store, organization.base, 0, '0', 'dead', 300);
     await stageAdd(bridge.store, organization.base, 0, '0', 'dead', 300, 'ada', 'ada');

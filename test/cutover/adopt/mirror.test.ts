@@ -170,7 +170,7 @@ describe('an accepted change of a profile', () => {
     await until(async () => !(await lost()).includes(other.userId));
   });
 
-  test('reports a name that two users have there once, and does not move it back and forth', async () => {
+  test('takes no name back and forth between two users who both have it in the legacy service', async () => {
     const other = await newUser();
     await put({ username: 'Bjo\u0308rn' }, other.player);
     await untilStored(({ u }) => u !== undefined, other.userId);

@@ -138,7 +138,7 @@ describe('a stored policy', () => {
     '{"version":1,"changedAt":0,"layer":{"brownouts":[{"start":1}]}}',
     '{"version":1,"changedAt":0,"layer":{"successorUrl":"https://x\\r\\n@y:z"}}',
     '{"version":1,"changedAt":0,"layer":{"surprise":1}}',
-  ])('is undefined if the text is not a policy: %s', (text) => {
+  ])('is not read from a text that is not a policy: %s', (text) => {
     expect(readStored(text)).toBeUndefined();
   });
 });

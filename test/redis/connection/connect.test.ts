@@ -258,7 +258,7 @@ describe('a store that is away', () => {
     expect(await (await open(loading.url, { startTimeout: 60_000 })).dbsize()).toBe(1000);
   });
 
-  test('is used if it answers while it is asked, at the end, whether it loads its data', async () => {
+  test('is used if its answer arrives during the last check before the start timeout', async () => {
     const server = createServer((socket) => {
       const elapsed = startStopwatch();
       let answers = 0;

@@ -253,7 +253,7 @@ describe('the index of names', () => {
     expect(trail).toContain('"user","bob","username","Bo\u0301b","kept-by","new"');
   });
 
-  test('is compared with names as it grows meanwhile', async () => {
+  test('is checked completely although it grows meanwhile', async () => {
     const users = Array.from({ length: 200 }, (_, n) => `user-${n}`);
     const original = store.type.bind(store);
     let isGrown: Promise<unknown> | undefined;
@@ -290,7 +290,7 @@ describe('the index of names', () => {
     expect((await check(true)).kinds).toEqual(['username-malformed', 'username-malformed']);
   });
 
-  test('keeps what a rebuild that has just ended is about to remove', async () => {
+  test('has no fault in the generation that a rebuild has just replaced', async () => {
     await changeComparison(store, base, 'case-insensitive');
     await store.hset(`${base}settings`, 'n0', '1');
     const hkeys = jest.spyOn(store, 'hkeys').mockImplementationOnce(async (key) => {
@@ -583,7 +583,7 @@ describe('organizations', () => {
     },
   );
 
-  test('have no epoch above that of the cut-over, which is left to the operator', async () => {
+  test('with an epoch above that of the cut-over are reported, and left to the operator', async () => {
     await store.hset(cutoverKey(prefix), 'epoch', '3');
     await store.hset(`${base}settings`, 'epoch', '3');
     expect((await check()).faults).toEqual([]);
