@@ -20,7 +20,10 @@ async function main(): Promise<void> {
     if (isStopping) return;
     isStopping = true;
     log.info('stopping', { signal });
-    const late = setTimeout(() => process.exit(0), startTimeout);
+    // Workers that are starting release what they have by themselves, and the start ends with the first one that exits.
+    const workers = Object.values(cluster.workers ?? {});
+    for (const worker of workers) worker?.process.kill('SIGTERM');
+    const late = workers.length > 0 ? undefined : setTimeout(() => process.exit(0), startTimeout);
     const close = async (bridge: Bridge): Promise<void> => {
       clearTimeout(late);
       await bridge.close();
