@@ -28,6 +28,10 @@ const run = async (command: string, args: string[]): Promise<string> => {
   return stdout + stderr;
 };
 
+/** Runs a program whose calls log-deprecated.mjs logs. */
+const runLogging = async (program: string): Promise<string> =>
+  await run(process.execPath, ['--import', './log-deprecated.mjs', '--input-type=module', '-e', program]);
+
 /** What each of them must report, once per path, and what it must not. */
 const expectTold = (text: string, times = 1): void => {
   expect(text.match(/deprecated:/g)).toHaveLength(times);
@@ -71,13 +75,7 @@ describe('the code shown to client teams', () => {
         answer.resume();
         await once(answer, 'end');
       }`;
-    const text = await run(process.execPath, [
-      '--import',
-      './log-deprecated.mjs',
-      '--input-type=module',
-      '-e',
-      program,
-    ]);
+    const text = await runLogging(program);
     expectTold(text, 2);
     expect(text).toContain(`deprecated: GET ${bridge.url}/api/profile/ {`);
     expect(text).toContain(`deprecated: GET ${bridge.url}/api/profile/username/deny/ {`);
@@ -92,13 +90,7 @@ describe('the code shown to client teams', () => {
       const answer = await fetch('http://127.0.0.1:' + server.address().port);
       console.log(answer.status, answer.headers.get('x-name'));
       server.close();`;
-    const text = await run(process.execPath, [
-      '--import',
-      './log-deprecated.mjs',
-      '--input-type=module',
-      '-e',
-      program,
-    ]);
+    const text = await runLogging(program);
     expect(text).toBe('200 \u00fc\n');
   });
 
