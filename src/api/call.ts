@@ -69,8 +69,8 @@ function mayBegin({ unsettled }: Connection, { method }: Request): boolean {
 }
 
 /**
- * How many requests may wait, over all connections; a connection with one more is closed. Node.js reads up to 2,500 at once,
- * which take 200 times the memory of their bytes.
+ * How many requests may wait, over all connections; a connection with one more is closed. Node.js reads up to 2,500 at
+ * once, which take 200 times the memory of their bytes.
  */
 const maxWaiting = 10_000;
 

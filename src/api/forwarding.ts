@@ -62,8 +62,8 @@ const stallTimeout = 60_000;
 /**
  * While the legacy service is the authority, forwards requests to it and relays its responses as they are. The mode of
  * a read is the one at its start; that of a change is decided once its body has arrived, so a slow upload never delays
- * a switch. Which side checks the caller before the body arrives is decided at the start. Memory is bounded: bodies are spooled,
- * responses streamed.
+ * a switch. Which side checks the caller before the body arrives is decided at the start. Memory is bounded: bodies are
+ * spooled, responses streamed.
  */
 export function createForwarding(options: ForwardingOptions): Forwarding {
   const { store, cutover, traffic, load, maxListBytes } = options;

@@ -242,7 +242,7 @@ function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, 
   return `wait for the replay, as profile-bridge admin cutover set ${to} --wait 60 does`;
 }
 
-/** What changes that are set aside prevent. To be asked again once changes have stopped: some may be set aside only then. */
+/** What changes that are set aside prevent. Asked again once changes have stopped: some may be set aside only then. */
 export function judgeSetAside(count: number, to: Mode): Finding[] {
   if (count === 0 || authorityOf(to) !== 'legacy') return [];
   const reason = `${counted(count, 'change')} that the legacy service refused would be undone here`;

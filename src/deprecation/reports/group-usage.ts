@@ -115,7 +115,7 @@ export async function groupUsage(usage: Usage, groupBy: readonly Group[]): Promi
     }
   }
   const all = [...groups.values()].toSorted(
-    (a, b) => (a.day ?? 0) - (b.day ?? 0) || totalOf(b) - totalOf(a) || b.last - a.last,
+    (a, b) => (a.day ?? 0) - (b.day ?? 0) || callsOf(b) - callsOf(a) || b.last - a.last,
   );
   return await rowsOf(usage, all);
 }
@@ -146,7 +146,7 @@ function named(names: Names, isLabel: boolean): Name {
 
 async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {
   const { firstDay, lastDay } = usage.query;
-  const total = groups.reduce((calls, group) => calls + totalOf(group), 0);
+  const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
   const wholeRange = measuredIn(usage, rangeOf(usage.query));
   const ofDays = new Map<number, Measured>();
   const measuredOn = (day: number): Measured =>
@@ -154,7 +154,7 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {
   const unchecked = usage.keys.filter(({ keyId }) => keyId === uncheckedKey);
   const lastUnchecked = new Map<unknown, number>(unchecked.map((key) => [key.organizationId, lastUse(key)]));
   const rowOf = (group: GroupTotals) => {
-    const calls = totalOf(group);
+    const calls = callsOf(group);
     const { names, day, daily, first, last } = group;
     const measured = day === undefined ? wholeRange : measuredOn(day);
     const lastSeen = last === -Infinity ? null : formatInstant(last);
@@ -200,7 +200,7 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {
   return rows;
 }
 
-const totalOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;
+const callsOf = ({ attributed, unattributed }: GroupTotals): number => attributed + unattributed;
 
 /** Adds calls on some days. Most rows have those of one series, which are not copied. */
 function addDaily(group: GroupTotals, daily: Daily): void {

@@ -37,7 +37,7 @@ export async function withCurrentIndex<Rest extends unknown[], Reply extends rea
   }
 }
 
-/** Throws if the name index of the latest lookup is not the one that was in force when the organization was first looked up. */
+/** Throws if the name index of the latest lookup is not that of the first one. */
 export function requireSameIndex({ id, index, firstIndex }: Organization): void {
   if (index === firstIndex) return;
   throw new MigrationError(

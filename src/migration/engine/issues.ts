@@ -103,7 +103,7 @@ export function openIssues(path?: string) {
         for (const reason of [reasons].flat()) sum += own[reason] ?? 0;
       return sum;
     },
-    /** The most frequent reason why rows of an entity are invalid: how many rows have it, and the first; undefined if none is. */
+    /** The most frequent reason why rows of an entity are invalid: how many have it, and the first; undefined if none is. */
     mostCommonInvalid: (entity: Entity): { count: number; example: Issue } | undefined => {
       const own = [...invalid.values()].filter(({ example }) => example.entity === entity);
       return own.sort((one, other) => other.count - one.count)[0];

@@ -61,7 +61,7 @@ export async function whileLocked<Result>(
   };
   try {
     await change('claim');
-    // From now on status shows the run, although the first reading may take long. A full Redis would refuse it if repeated.
+    // From now on status shows the run, although the first reading may take long. Repeated, a full Redis would refuse it.
     if (!(await isRun(context, run))) await store.sadd(runsKey(prefix), run);
     const lock = {
       run,

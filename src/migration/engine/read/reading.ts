@@ -127,7 +127,7 @@ export async function readSource(
       const { progress: share } = batch;
       const hasRepeated = items.some(({ isRepeated }) => isRepeated);
       if (hasRepeated) await pool.drain();
-      // What waits for acceptance must not keep the records alive: collecting garbage that old would cost more than the rest.
+      // What waits for acceptance must not keep the records alive: collecting garbage that old costs more than the rest.
       await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
       if (hasRepeated) await pool.drain();
     }
