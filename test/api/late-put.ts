@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
-import type { LegacyBridge } from '../cutover/legacy-bridge.ts';
 
 /** Begins a PUT of a profile, and does not send its body yet; resolves once the bridge asks for it. */
 export async function beginPut(
-  { bridge, organization }: Pick<LegacyBridge, 'bridge' | 'organization'>,
+  { bridge, organization }: { bridge: { url: string }; organization: { id: string } },
   apiKey: string,
   framing: Record<string, string | number> = { 'transfer-encoding': 'chunked' },
 ): Promise<ClientRequest> {

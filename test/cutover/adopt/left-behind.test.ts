@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { isSilent } from '../../../src/cutover/verdict/readiness.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { beginPut } from '../../api/late-put.ts';
 import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
 import { runTool } from '../../support/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
@@ -135,15 +135,9 @@ test.each([
     legacy.addKey('only-there', { organization: organizationId, role: 'player', user: 'eve' });
     await run('cutover set mirror --wait 120 --hold 60 --force');
     if (mode === 'shadow') await run('cutover set shadow --hold 60');
-    const headers = {
-      'content-type': 'application/json',
-      'x-api-key': key(),
-      'x-platform-organization-id': organizationId,
-    };
-    const upload = request(`${bridge.url}/api/profile/`, { method: 'PUT', headers });
+    const upload = await beginPut({ bridge, organization: { id: organizationId } }, key());
     const responded = once(upload, 'response');
     upload.write('{"username":');
-    await sleep(500);
     legacy.received.length = 0;
     await switchWhilePaused(() => upload.end('"Late"}'));
     const [response] = (await responded) as [IncomingMessage];

@@ -219,7 +219,9 @@ describe('changing how names are compared', () => {
         await changeComparison(store, base, 'case-insensitive', { lease });
         await store.hset(marks, 'root', 7);
       });
-      await changeComparison(tool.store, base, 'case-insensitive', { lease });
+      const first = await changeComparison(tool.store, base, 'case-insensitive', { lease });
+      // The machine was slower than the lease.
+      if (first.kind === 'lapsed' && !tool.wasReached()) return await interrupted(call);
       if (tool.wasReached()) expect([call, await store.hget(marks, 'root')]).toEqual([call, '7']);
       return tool.wasReached();
     };

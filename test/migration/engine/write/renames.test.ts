@@ -8,6 +8,7 @@ import {
 import { startBridge } from '../../../support/bridge.ts';
 import { freshPrefix } from '../../../support/redis.ts';
 import { createTestContext } from '../../context.ts';
+import { startProxied, testProxied } from '../../proxied.ts';
 import { createTool, ended, writeSource } from '../../tool.ts';
 import { faultsIn } from '../../../support/store.ts';
 import { until } from '../../../support/until.ts';
@@ -99,7 +100,7 @@ describe('renames that depend on each other', () => {
     expect(await countPendingRenames(stopped, 'r')).toBe(0);
   });
 
-  test('are reported as pending by an apply that is interrupted while it completes them', async () => {
+  testProxied('are reported as pending by an apply that is interrupted while it completes them', async () => {
     const tool = createTool();
     const count = 10_000;
     const source = writeSource({ profiles: users(count, (at) => at) });
@@ -110,11 +111,15 @@ describe('renames that depend on each other', () => {
     ]);
     const key = `${tool.prefix}{acme}:renames`;
     await store.hset(key, ...record.flat());
-    const child = tool.start('apply', '--source', source, '--run', 'r');
-    const end = ended(child);
-    await until(async () => (await store.hlen(key)) !== count);
-    child.kill('SIGINT');
-    const { code, out, err } = await end;
+    let interrupt = (): void => {};
+    const proxied = await startProxied(tool, (_, words) => {
+      if (words.includes('make')) interrupt();
+      return 'forward';
+    });
+    const child = proxied.tool.start('apply', '--source', source, '--run', 'r');
+    interrupt = () => child.kill('SIGINT');
+    const { code, out, err } = await ended(child);
+    await proxied.close();
     const left = await store.hlen(key);
     expect(left).toBeGreaterThan(0);
     expect(code).toBe(130);
