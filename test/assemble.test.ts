@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { beginPut, finishPut } from './api/late-put.ts';
+import { beginPut, finishPut } from './support/late-put.ts';
 import { startBridge } from './support/bridge.ts';
 import { unusedPort } from './support/redis.ts';
 import { until } from './support/until.ts';

@@ -11,7 +11,7 @@ import type { DemoKeys } from '../src/demo.ts';
 import type { UsageReport } from '../src/deprecation/reports/report.ts';
 import { closeRedis } from '../src/redis/connection/connect.ts';
 import { cutoverKey, gapsKey, organizationBase } from '../src/redis/keys.ts';
-import { startLegacy } from './legacy/legacy.ts';
+import { startLegacy } from './support/legacy/legacy.ts';
 import { runTool } from './support/admin.ts';
 import { createClient, type Client } from './support/client.ts';
 import { programOf } from './support/run/program.ts';

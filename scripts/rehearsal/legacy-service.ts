@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startLegacy, type Legacy } from '../../test/legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../../test/support/legacy/legacy.ts';
 import { objectImageUrlTemplate } from './changes.ts';
 
 export const organizationId = 'rehearsal';

@@ -10,7 +10,7 @@ import { putProfile } from '../../src/redis/profiles.ts';
 import { changeComparison } from '../../src/redis/reindex/reindex.ts';
 import { sweepOrganizations } from '../../src/redis/sweep.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
-import { createTool, newFolder, type Tool } from '../migration/tool.ts';
+import { createTool, newFolder, type Tool } from '../support/migrate-tool.ts';
 import { runTool } from '../support/admin.ts';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { openTestStore } from '../support/store.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createReplayQueue } from '../../src/cutover/replay/queue/queue.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { cutoverKey, profileKey } from '../../src/redis/keys.ts';
-import { startLegacy, type Legacy } from '../legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../support/legacy/legacy.ts';
 import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { createClient, type Client } from '../support/client.ts';
 import { freshPrefix } from '../support/redis.ts';

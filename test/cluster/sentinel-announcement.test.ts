@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
-import { startSentinels } from './sentinels.ts';
+import { startSentinels } from '../support/servers/sentinels.ts';
 import { openTestStore } from '../support/store.ts';
 
 let master: RedisProcess;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
-import { startSentinels } from './sentinels.ts';
+import { startSentinels } from '../support/servers/sentinels.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 import { until } from '../support/until.ts';
 

@@ -8,7 +8,7 @@ import { runTool } from '../support/admin.ts';
 import { startBridge } from '../support/bridge.ts';
 import { createClient } from '../support/client.ts';
 import { startRedis } from '../support/redis.ts';
-import { redPng } from '../media/pictures.ts';
+import { redPng } from '../support/pictures.ts';
 
 const guide = readFileSync('scripts/deploy/README.md', 'utf8');
 const blocks = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, commands]) => commands ?? '');

@@ -9,7 +9,7 @@ import { openTestStore, startBridge, type TestBridge } from '../support/bridge.t
 import { createClient } from '../support/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
 import { createTestContext } from './context.ts';
-import { createTool, ended, newFolder, writeSource, type Tool } from './tool.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../support/migrate-tool.ts';
 import { faultsIn } from '../support/store.ts';
 import { until } from '../support/until.ts';
 import { useTestStore } from '../support/use-store.ts';

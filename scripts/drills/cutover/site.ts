@@ -5,7 +5,7 @@ import { readCutover, type CutoverState } from '../../../src/cutover/switch/regi
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { denylistKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
-import { startLegacy, type Legacy } from '../../../test/legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../../../test/support/legacy/legacy.ts';
 import { runTool } from '../../../test/support/admin.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { keyPrefix, openDeployment } from '../history/deployment.ts';

@@ -4,8 +4,8 @@ import sharp from 'sharp';
 import { unreferencedPicturesKey } from '../../../src/redis/keys.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import type { Client } from '../../support/client.ts';
-import { gifOfFrames } from '../../media/pictures.ts';
-import { redPng } from '../../media/pictures.ts';
+import { gifOfFrames } from '../../support/pictures.ts';
+import { redPng } from '../../support/pictures.ts';
 
 let bridge: TestBridge;
 let png: Buffer;

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { denylistKey, profileKey } from '../../../src/redis/keys.ts';
-import { createTool, writeSource, type Tool } from '../../migration/tool.ts';
+import { createTool, writeSource, type Tool } from '../../support/migrate-tool.ts';
 import { runTool } from '../../support/admin.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
-import type { LegacyOrganization } from '../../legacy/organization.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import type { LegacyOrganization } from '../../support/legacy/organization.ts';
 
 /*
  * What was written here counts against a migration only until the authority changes: after reverse and back to mirror,

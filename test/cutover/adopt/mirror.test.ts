@@ -18,12 +18,12 @@ import {
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { setWallet } from '../../../src/redis/operator/profile-data.ts';
-import type { LegacyOrganization, LegacyProfile } from '../../legacy/organization.ts';
+import type { LegacyOrganization, LegacyProfile } from '../../support/legacy/organization.ts';
 import { unusedPort } from '../../support/redis.ts';
 import { faultsIn, openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
 
 let here: LegacyBridge;
 let there: LegacyOrganization;

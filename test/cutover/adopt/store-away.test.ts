@@ -10,11 +10,11 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase } from '../../../src/redis/keys.ts';
 import { cutoverBegin, readCutover } from '../../../src/cutover/switch/registry.ts';
 import { runTool } from '../../support/admin.ts';
-import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge } from '../legacy-bridge.ts';
+import { startLegacyBridge } from '../../support/legacy-bridge.ts';
 
 const keyPrefix = 'away:';
 let store: RedisClient;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { residentMiB } from '../../../scripts/bench/servers/processes.ts';
 import { keyPrefix, openDeployment, type Deployment } from '../../../scripts/drills/history/deployment.ts';
-import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
 import { runTool } from '../../support/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 

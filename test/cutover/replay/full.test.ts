@@ -7,9 +7,9 @@ import { startBridge } from '../../support/bridge.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge } from '../legacy-bridge.ts';
+import { startLegacyBridge } from '../../support/legacy-bridge.ts';
 import { openReplaying, organizationId } from './replaying.ts';
-import { redPng } from '../../media/pictures.ts';
+import { redPng } from '../../support/pictures.ts';
 
 test('a change beyond REPLAY_MAX is 503 replay-unavailable, and leaves nothing behind', async () => {
   const full = await startLegacyBridge({ replaySecret: 'secret'.repeat(6), replayMax: 0 }, {}, 'reverse');

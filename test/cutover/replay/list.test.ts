@@ -8,7 +8,7 @@ import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { startLegacyBridge } from '../legacy-bridge.ts';
+import { startLegacyBridge } from '../../support/legacy-bridge.ts';
 import { openReplaying, type Replaying } from './replaying.ts';
 
 /* What becomes of the list of organizations with waiting changes, and of the replay that goes by it, if all is not well. */

@@ -12,7 +12,7 @@ import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { readWriteSnapshot, type WriteSnapshot } from '../../../src/redis/changes.ts';
-import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
 import { freshPrefix } from '../../support/redis.ts';
 
 /** An organization whose changes are accepted in the mode reverse, with a legacy service of its own; no bridge. */

@@ -9,7 +9,7 @@ import {
   profileKey,
   replayerKey,
 } from '../../../src/redis/keys.ts';
-import { startLegacy, type Legacy } from '../../legacy/legacy.ts';
+import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';

@@ -18,7 +18,7 @@ import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { environmentFor, freshPrefix, startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
-import { admitAtOnce, joinTestInstance } from '../instances.ts';
+import { admitAtOnce, joinTestInstance } from '../../support/cutover-instances.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

@@ -8,7 +8,7 @@ import { organizationsKey, unsettledKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/admin.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { interceptCalls } from '../../support/store.ts';
-import { startLegacyBridge, type LegacyBridge } from '../legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
 import { until } from '../../support/until.ts';
 
 const replaySecret = 'a secret of at least thirty-two characters';

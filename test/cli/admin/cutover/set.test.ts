@@ -5,7 +5,7 @@ import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase, replayAsideKey } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
-import { admitAtOnce, joinTestInstance } from '../../../cutover/instances.ts';
+import { admitAtOnce, joinTestInstance } from '../../../support/cutover-instances.ts';
 import { until } from '../../../support/until.ts';
 import { runTool } from '../../../support/admin.ts';
 import { environmentFor, freshPrefix, startRedis } from '../../../support/redis.ts';

@@ -11,7 +11,7 @@ import { readRun } from '../../../../src/migration/runs/runs.ts';
 import { openTestStore } from '../../../support/bridge.ts';
 import { withChosen } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
-import { createTool, ended, newFolder, writeSource, type Tool } from '../../tool.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../../../support/migrate-tool.ts';
 import { faultsIn, keysOf } from '../../../support/store.ts';
 import { until } from '../../../support/until.ts';
 import { useTestStore } from '../../../support/use-store.ts';

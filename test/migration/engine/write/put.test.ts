@@ -11,7 +11,7 @@ import { putRecords } from '../../../../src/migration/engine/write/put.ts';
 import { startRedis } from '../../../support/redis.ts';
 import { interceptCalls } from '../../../support/store.ts';
 import { createTestContext } from '../../context.ts';
-import { createTool, writeSource } from '../../tool.ts';
+import { createTool, writeSource } from '../../../support/migrate-tool.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();

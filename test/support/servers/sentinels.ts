@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { startRedis, type RedisProcess } from '../support/redis.ts';
-import { until } from '../support/until.ts';
+import { startRedis, type RedisProcess } from '../redis.ts';
+import { until } from '../until.ts';
 
 /** Starts three sentinels that watch this master, which has one replica, and waits until they know each other. */
 export async function startSentinels(master: RedisProcess): Promise<RedisProcess[]> {
