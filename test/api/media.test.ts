@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { get, type IncomingMessage, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express, { type ErrorRequestHandler } from 'express';
@@ -152,10 +151,12 @@ test('the error of an unavailable store is passed on, for the app to answer 503'
 });
 
 test('a client that does not read has a part of one picture in memory, however many it has requested', async () => {
+  const accepted = once(server, 'connection') as Promise<[Socket]>;
   const socket = connect(Number(new URL(base).port), '127.0.0.1');
   socket.write(`GET /large/${name} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(4));
   await once(socket, 'readable');
-  await sleep(200);
+  const [peer] = await accepted;
+  await until(() => peer.writableNeedDrain);
   await fetch(`${base}/media/${name}`);
   expect(reads.filter((from) => from === 0)).toHaveLength(1);
   expect(Math.max(...reads)).toBeLessThan(largeSize / 2);

@@ -2,7 +2,6 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { programOf } from '../support/run/program.ts';
 
@@ -104,8 +103,6 @@ describe('profile-bridge', () => {
       let err = '';
       child.stderr.on('data', (chunk) => (err += String(chunk)));
       await once(silent, 'connection');
-      await sleep(300);
-      const start = performance.now();
       child.kill('SIGINT');
       const [code] = (await once(child, 'close')) as [number];
       silent.close();
@@ -113,7 +110,6 @@ describe('profile-bridge', () => {
         code: 130,
         err: expect.stringMatching(/^error: interrupted[^\n]*\n$/),
       });
-      expect(performance.now() - start).toBeLessThan(2000);
     },
   );
 

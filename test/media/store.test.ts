@@ -3,9 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '../support/garbage.ts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MediaUnavailableError, newPictureName, readWhole, type MediaStore } from '../../src/media/store.ts';
 import { openMediaStore } from '../../src/media/open.ts';
@@ -188,8 +187,6 @@ test('a bucket keeps nothing in memory of a picture that was read', async () => 
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
-  setFlagsFromString('--expose-gc');
-  const collectGarbage = runInNewContext('gc') as () => void;
   try {
     const { port } = server.address() as AddressInfo;
     const store = await openOnce(`s3://pics?endpoint=http://127.0.0.1:${port}`);

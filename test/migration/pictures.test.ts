@@ -4,8 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '../support/garbage.ts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
@@ -116,8 +115,6 @@ describe('apply --copy-pictures', () => {
   });
 
   test('gives up after 15 seconds, also if bytes keep coming, and whatever is collected as garbage meanwhile', async () => {
-    setFlagsFromString('--expose-gc');
-    const collectGarbage = runInNewContext('gc') as () => void;
     const stop = new AbortController();
     const collecting = setInterval(collectGarbage, 1000);
     try {

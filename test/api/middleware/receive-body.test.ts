@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request, type ClientRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '../../support/garbage.ts';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import express, { type Request } from 'express';
 import { receiveBody } from '../../../src/api/middleware/receive-body.ts';
@@ -70,8 +69,6 @@ test('a body that never drops below the minimum rate is refused after 180 second
 });
 
 test('a body that arrives in chunks of one byte takes little memory', async () => {
-  setFlagsFromString('--expose-gc');
-  const collectGarbage = runInNewContext('gc') as () => void;
   const memory = (): number => {
     collectGarbage();
     return process.memoryUsage().heapUsed;

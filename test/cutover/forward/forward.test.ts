@@ -3,8 +3,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
-import { setInterval, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setInterval } from 'node:timers/promises';
 import { runInThisContext } from 'node:vm';
+import { collectGarbage } from '../../support/garbage.ts';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createLog } from '../../../src/log.ts';
@@ -209,7 +210,8 @@ describe('in shadow mode', () => {
     const warnings: string[] = [];
     // The process that Jest shows to tests gets none.
     const outside = runInThisContext('process') as NodeJS.Process;
-    outside.on('warning', ({ message }) => warnings.push(message));
+    const note = ({ message }: Error): unknown => warnings.push(message);
+    outside.on('warning', note);
     const { hostname, port } = new URL(here.bridge.url);
     const headers = { ...credentials(), 'content-length': 1_500_000 };
     const put = httpRequest({ hostname, port, method: 'PUT', path: '/api/profile/', headers });
@@ -220,7 +222,9 @@ describe('in shadow mode', () => {
     goOn(put);
     await until(() => openFiles() === 0);
     // It was not the garbage collector that closed it.
-    await sleep(500);
+    collectGarbage();
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    outside.off('warning', note);
     expect(warnings).toEqual([]);
   });
 

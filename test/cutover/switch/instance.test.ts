@@ -13,6 +13,7 @@ import {
   cutoverRemove,
   cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
+import { storeTime } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { runTool } from '../../support/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
@@ -323,7 +324,8 @@ describe('a switch', () => {
       onProgress: () => {},
       beingLoaded: () => Promise.resolve([]),
       obstacles: async () => {
-        await sleep(3500);
+        const { until: ends } = await store.hgetall(key);
+        await until(async () => (await storeTime(store)) > Number(ends));
         return [];
       },
     });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
@@ -8,8 +8,9 @@ import { describe, expect, test } from '@jest/globals';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis/connection/connect.ts';
 import { describeWithOpenssl, makeCertificate } from '../../support/servers/certificate.ts';
+import { startSentinel } from '../../support/servers/sentinels.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
-import { freshPrefix, startRedis, testRedisUrl, unusedPort } from '../../support/redis.ts';
+import { freshPrefix, startRedis, testRedisUrl, unusedPort, type RedisProcess } from '../../support/redis.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
 import { until } from '../../support/until.ts';
 import { useCleanup } from '../../support/use-store.ts';
@@ -20,6 +21,12 @@ async function redis(...args: string[]) {
   const server = await startRedis(args);
   opened.push(server.stop);
   return server;
+}
+
+async function sentinelOf(master: RedisProcess): Promise<RedisProcess> {
+  const sentinel = await startSentinel(master);
+  opened.push(sentinel.stop);
+  return sentinel;
 }
 
 async function open(url: string, options: Parameters<typeof connectRedis>[1] = {}): Promise<RedisClient> {
@@ -85,7 +92,7 @@ describe('a store that serves', () => {
 
   test('is reached through its sentinels', async () => {
     const server = await redis();
-    const sentinel = await startSentinel(server.port);
+    const sentinel = await sentinelOf(server);
     const client = await open(`redis+sentinel://127.0.0.1:${sentinel.port}/main`);
     await client.set('k', 'v');
     expect(await client.get('k')).toBe('v');
@@ -350,7 +357,7 @@ describe('a store that the bridge cannot use', () => {
   });
 
   test("because its sentinels do not know the master's name is refused, with the remedy", async () => {
-    const { port } = await startSentinel((await redis()).port);
+    const { port } = await sentinelOf(await redis());
     await expect(
       connectRedis(`redis+sentinel://127.0.0.1:${port}/nobody`, { startTimeout: 300 }),
     ).rejects.toThrow(/cannot be used \(.*No such master.*\): end REDIS_URL with the master's name/);
@@ -364,7 +371,7 @@ describe('a store that the bridge cannot use', () => {
   });
 
   test('because it is a sentinel is refused, naming the right URL', async () => {
-    const sentinel = await startSentinel((await redis()).port);
+    const sentinel = await sentinelOf(await redis());
     await expect(connectRedis(sentinel.url)).rejects.toThrow(/write REDIS_URL as redis\+sentinel:/);
   });
 });
@@ -531,11 +538,3 @@ describe('a cluster', () => {
     await expect(connectRedis(cluster.url)).rejects.toThrow(`Redis at 127.0.0.1:${evicting?.port} may throw`);
   });
 });
-
-async function startSentinel(masterPort: number) {
-  const dir = mkdtempSync(join(tmpdir(), 'pb-'));
-  opened.push(() => rmSync(dir, { recursive: true }));
-  const file = join(dir, 'sentinel.conf');
-  writeFileSync(file, `sentinel monitor main 127.0.0.1 ${masterPort} 1\n`);
-  return redis(file, '--sentinel');
-}
