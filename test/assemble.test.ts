@@ -1,8 +1,16 @@
-import { expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { beginPut, finishPut } from './support/late-put.ts';
+import { defaultAdminPort } from '../src/config.ts';
+import { readCutover } from '../src/cutover/switch/registry.ts';
+import { createLog } from '../src/log.ts';
 import { startBridge } from './support/bridge.ts';
-import { unusedPort } from './support/redis.ts';
+import { freshPrefix, unusedPort } from './support/redis.ts';
 import { until } from './support/until.ts';
+import { useTestStore } from './support/use-store.ts';
+
+const store = await useTestStore();
 
 /** The status of a response; undefined if nothing listens. */
 const statusOf = async (url: string): Promise<number | undefined> =>
@@ -36,4 +44,41 @@ test('the admin port keeps answering for the drain delay', async () => {
   });
   expect(seen).toEqual(new Set([200]));
   await closed;
+});
+
+describe('where the admin port is in use', () => {
+  const other = createServer();
+  const occupy = async (port: number): Promise<void> => {
+    other.listen(port, '127.0.0.1');
+    // Whoever has it, it is in use.
+    await Promise.race([once(other, 'listening'), once(other, 'error')]);
+  };
+  afterEach(() => void other.close());
+
+  test('a bridge without ADMIN_PORT serves without it, and says so', async () => {
+    await occupy(defaultAdminPort);
+    const log = createLog('error');
+    const warn = jest.spyOn(log, 'warn');
+    const bridge = await startBridge({ adminPort: undefined }, log);
+    expect(await statusOf(`${bridge.url}/readyz`)).toBe(200);
+    const warnings = warn.mock.calls.map(([message]): unknown => message);
+    expect(warnings).toContain('the admin port is not available');
+    await bridge.close();
+  });
+
+  test('a bridge with ADMIN_PORT does not start, and leaves no registration behind', async () => {
+    const adminPort = await unusedPort();
+    await occupy(adminPort);
+    const keyPrefix = freshPrefix();
+    await expect(startBridge({ adminPort, keyPrefix })).rejects.toThrow(String(adminPort));
+    expect((await readCutover(store, keyPrefix)).instances).toEqual([]);
+  });
+});
+
+test('a bridge warns of an ADMIN_TOKEN that is short enough to be guessed', async () => {
+  const log = createLog('error');
+  const warn = jest.spyOn(log, 'warn');
+  const bridge = await startBridge({ adminToken: 'short' }, log);
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining('ADMIN_TOKEN is short enough to be guessed'));
+  await bridge.close();
 });

@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { PolicyLayer } from '../../../src/deprecation/policy/policy.ts';
-import { setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
-import { changePolicy } from '../../../src/deprecation/policy/policy-store.ts';
 import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient } from '../../support/client.ts';
-import { startStopwatch } from '../../support/stopwatch.ts';
 
 const hour = 3_600_000;
 const running: TestBridge[] = [];
@@ -149,47 +146,4 @@ test('a request that is looked up for its exemption counts once against the rate
   const statuses = [];
   for (let i = 0; i < 3; i++) statuses.push((await player.request('GET', '/api/profile/')).status);
   expect(statuses).toEqual([404, 404, 429]);
-});
-
-test("the operator's policy binds a running instance, and its headers change", async () => {
-  const bridge = await start({});
-  const client = createClient(bridge.url);
-  const changed = await changePolicy(
-    bridge.store,
-    bridge.config.keyPrefix,
-    setInLayer({ sunsetAt: Date.parse('2030-01-01T00:00:00Z') }),
-    { defaults: [], now: Date.now() },
-  );
-  expect(changed.kind).toBe('changed');
-  const elapsed = startStopwatch();
-  for (;;) {
-    const { headers } = await client.request('GET', '/api/profile/');
-    if (headers['sunset'] === 'Tue, 01 Jan 2030 00:00:00 GMT') break;
-  }
-  expect(elapsed()).toBeLessThan(5000);
-});
-
-test('the ledger has every call that was answered, by key, operation and status', async () => {
-  const bridge = await start({});
-  const organization = await bridge.newOrganization();
-  const player = await organization.player('u1');
-  await player.request('GET', '/api/profile/');
-  await player.request('PUT', '/api/profile/', { json: {} });
-  await player.request('GET', '/api/profile/');
-  await createClient(bridge.url, { organization: organization.id, apiKey: 'no' }).request(
-    'GET',
-    '/api/profile/',
-  );
-  await player.request('GET', '/livez');
-  running.splice(running.indexOf(bridge), 1);
-  await bridge.close();
-
-  const other = await start({});
-  const now = Date.now();
-  const query = readUsageQuery({ organization: organization.id, group: 'operation' }, now);
-  if (query.kind !== 'ok') throw new Error(query.kind);
-  const report = await reportUsage(other.store, bridge.config.keyPrefix, query.query, now);
-  const calls = Object.fromEntries(report.rows.map((row) => [row.operation, row.calls]));
-  expect(calls).toEqual({ getProfile: 3, putProfile: 1 });
-  expect([report.calls, report.attributed, report.unattributed]).toEqual([4, 3, 1]);
 });

@@ -99,9 +99,12 @@ const areEqual = async (): Promise<boolean> => {
 
 const untilReplayed = () => until(async () => (await queue.state()).entries === 0);
 
-test.each(['gate', 'answerGate'] as const)(
-  'after a replayer was killed while the legacy service had a change (%s), another one sends the change again and goes on',
-  async (gate) => {
+test.each([
+  ['that had not taken effect', 'gate'],
+  ['whose response was on its way', 'answerGate'],
+] as const)(
+  'a change %s when its replayer was killed is sent again by another replayer, which goes on',
+  async (_which, gate) => {
     let open = (): void => {};
     legacy.behaviour[gate] = new Promise<void>((resolve) => (open = resolve));
     const [any] = bridges as [Server];

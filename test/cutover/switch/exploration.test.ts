@@ -28,18 +28,44 @@ describe('every interleaving of two instances, the tool, the scripts and time', 
 });
 
 describe('a mistake in the protocol is found:', () => {
-  test.each<[NonNullable<Scenario['mistake']>, Scenario, string]>([
-    ['acknowledges-before-changes-end', { ...faultless, from: 'mirror' }, 'older than an accepted change'],
-    ['admits-before-reads-moved', { ...faultless, from: 'mirror' }, 'older than an accepted change'],
-    ['withdraws-without-confirmation', { ...faultless, from: 'mirror' }, 'older than an accepted change'],
+  test.each<[string, NonNullable<Scenario['mistake']>, Scenario, string]>([
     [
+      'an instance acknowledges before its changes have ended',
+      'acknowledges-before-changes-end',
+      { ...faultless, from: 'mirror' },
+      'older than an accepted change',
+    ],
+    [
+      'changes are admitted before all reads have moved',
+      'admits-before-reads-moved',
+      { ...faultless, from: 'mirror' },
+      'older than an accepted change',
+    ],
+    [
+      'a switch is withdrawn without asking the instances',
+      'withdraws-without-confirmation',
+      { ...faultless, from: 'mirror' },
+      'older than an accepted change',
+    ],
+    [
+      'Redis accepts changes of an earlier epoch',
       'does-not-fence',
       { ...faultless, from: 'reverse', pauses: 1, mayAssume: true },
       'an accepted change is lost',
     ],
-    ['ignores-queue', { ...faultless, from: 'reverse' }, 'older than an accepted change'],
-    ['takes-lost-for-native', { ...faultless, from: 'reverse', losses: 1 }, 'older than an accepted change'],
-  ])('%s', (mistake, scenario, rule) => {
+    [
+      'changes that still wait for their replay are ignored',
+      'ignores-queue',
+      { ...faultless, from: 'reverse' },
+      'older than an accepted change',
+    ],
+    [
+      'a lost mode is taken for native',
+      'takes-lost-for-native',
+      { ...faultless, from: 'reverse', losses: 1 },
+      'older than an accepted change',
+    ],
+  ])('%s', (_which, mistake, scenario, rule) => {
     const { violation } = exploreSwitches({ ...scenario, mistake });
     expect(violation?.rule).toContain(rule);
     expect(violation?.steps.length).toBeGreaterThan(3);

@@ -387,18 +387,3 @@ describe('a registration', () => {
     expect(gap?.reason).toBe('gone ended without stopping');
   });
 });
-
-describe('admin cutover show', () => {
-  test('shows the mode, since when and by which command', async () => {
-    expect(await runTool(env(), 'cutover show')).toMatchObject({
-      code: 0,
-      out: 'Mode: native (none has been set yet; it becomes shadow when a bridge starts with LEGACY_BASE_URL)\n',
-    });
-    await join();
-    expect((await runTool(env(), 'cutover show')).out).toMatch(
-      /^Mode: shadow\nSince: \d{4}-.*, set by: default\n$/,
-    );
-    const { out } = await runTool(env(), 'cutover show --json');
-    expect(JSON.parse(out)).toMatchObject({ mode: 'shadow', isStored: true, number: 0, by: 'default' });
-  });
-});

@@ -20,15 +20,25 @@ describe('every schedule of a replay ends with both sides equal, and sets nothin
 });
 
 describe('a mistake in the rules is found:', () => {
-  test.each<[NonNullable<Scenario['mistake']>, Scenario, string]>([
-    ['ignores-names', two, 'refuses a change'],
-    ['ignores-users', { ...two, changes: 2, withAvatars: true }, 'differ in the end'],
-    ['ignores-the-denylist', { ...two, changes: 2, withDenylist: true }, 'refuses a change'],
-    ['does-not-wait', two, 'refuses a change'],
-    ['does-not-mark', two, 'refuses a change'],
+  test.each<[string, NonNullable<Scenario['mistake']>, Scenario, string]>([
+    ['a name may be claimed before it is released', 'ignores-names', two, 'refuses a change'],
+    [
+      'changes of one user overtake each other',
+      'ignores-users',
+      { ...two, changes: 2, withAvatars: true },
+      'differ in the end',
+    ],
+    [
+      'changes overtake those of the denylist',
+      'ignores-the-denylist',
+      { ...two, changes: 2, withDenylist: true },
+      'refuses a change',
+    ],
+    ['nothing waits for a request in doubt', 'does-not-wait', two, 'refuses a change'],
+    ['what is sent is not marked as in doubt', 'does-not-mark', two, 'refuses a change'],
     // Two users who have exchanged their names would wait for each other for good.
-    ['sends-the-current-state', two, 'refuses a change'],
-  ])('%s', (mistake, scenario, rule) => {
+    ['the current state is sent in place of the change', 'sends-the-current-state', two, 'refuses a change'],
+  ])('%s', (_which, mistake, scenario, rule) => {
     const { violation } = exploreSchedules({ ...scenario, mistake });
     expect(violation?.rule).toContain(rule);
     expect(violation?.steps.length).toBeGreaterThan(3);

@@ -1,0 +1,95 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { cutoverRaiseEpoch } from '../../../src/cutover/switch/registry.ts';
+import { defaultSettings } from '../../../src/domain/settings.ts';
+import {
+  migrateClaim,
+  migrateFinishLoad,
+  migratePicture,
+  migrateProfiles,
+  migratePrune,
+  migrateRecords,
+  migrateRename,
+} from '../../../src/migration/engine/scripts.ts';
+import { loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { saveSettings } from '../../../src/redis/organizations.ts';
+import { freshPrefix } from '../../support/redis.ts';
+import { valuesOf } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
+
+/* What the scripts do for an apply that was held up until the mode was switched or another apply took over its run. */
+
+const store = await useTestStore();
+let prefix: string;
+let base: string;
+beforeEach(() => {
+  prefix = freshPrefix();
+  base = organizationBase(prefix, 'acme');
+});
+
+/** All that is stored of organizations. */
+const contents = async () => await valuesOf(store, `${prefix}{`);
+
+describe('a migration script', () => {
+  const names = JSON.stringify([['ada', 'Ada', 'Ada', 'Eve', 'Eve']]);
+  const profile = JSON.stringify([['ada', '', '', '', 'pu', 'https://x/1.png', 't', '']]);
+  const scripts: Record<string, (epoch: number, claim: string) => Promise<unknown>> = {
+    organizations: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, '[["exact","3","9","","",""]]', '', 0, 'organizations'),
+    'api-keys': (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, '[["ab","id","player","","",""]]', '', 0, 'api-keys'),
+    objects: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, '[["d\\no","https://x"]]', '', 0, 'objects'),
+    collections: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '', claim, '[["ada","d\\no"]]', '', 0, 'collections'),
+    profiles: (epoch, claim) => migrateProfiles(store, base, epoch, '0', claim, profile, '', 0, 1, ''),
+    denylist: (epoch, claim) =>
+      migrateRecords(store, base, epoch, '0', claim, '[["root","root"]]', '', 0, 'denylist'),
+    renames: (epoch, claim) => migrateRename(store, base, epoch, '0', claim, names, '', 0, 'make'),
+    prune: (epoch, claim) =>
+      migratePrune(store, base, epoch, '0', claim, '[["bob","",""]]', '', 0, 'profiles'),
+    pictures: (epoch, claim) =>
+      migratePicture(store, base, epoch, '', claim, 'bob', 'https://x/bob.png', 'file.png', 60_000),
+  };
+
+  beforeEach(async () => {
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    await store.hset(profileKey(base, 'bob'), { pu: 'https://x/bob.png', t: '' });
+    await store.zadd(`${base}media`, Date.now(), 'file.png');
+    await store.hset(`${base}claims`, 'r', 'r\n1\n5');
+  });
+
+  test.each(Object.keys(scripts))(
+    'changes nothing under an epoch before the last switch: %s',
+    async (entity) => {
+      await cutoverRaiseEpoch(store, base, 2, '', '');
+      const before = await contents();
+      await expect(scripts[entity]?.(1, 'r\n1\n5')).rejects.toThrow('OUTDATED');
+      expect(await contents()).toEqual(before);
+    },
+  );
+
+  test.each(Object.keys(scripts))(
+    'changes nothing under a claim that another apply has taken: %s',
+    async (entity) => {
+      const before = await contents();
+      await expect(scripts[entity]?.(1, 'r\n1\n4')).rejects.toThrow('TAKENOVER');
+      expect(await contents()).toEqual(before);
+    },
+  );
+
+  test('takes no claim from a later apply of the run, and none of another run', async () => {
+    await expect(migrateClaim(store, base, 'r\n1\n4', 'claim')).rejects.toThrow('TAKENOVER');
+    expect(await migrateClaim(store, base, 'r\n1\n6', 'claim')).toEqual(['exists']);
+    expect(await migrateClaim(store, base, 'another\n1\n1', 'claim')).toEqual(['exists']);
+    expect(await store.hgetall(`${base}claims`)).toEqual({ r: 'r\n1\n6', another: 'another\n1\n1' });
+  });
+});
+
+test('an organization loaded by a migration has the epoch in which it was loaded', async () => {
+  const loaded = organizationBase(prefix, 'loaded');
+  await store.set(loadingKey(loaded), 'run\n5');
+  expect(await migrateFinishLoad(store, loaded, 5, '', 'run\n5', 1, 'exact', '1', '64', '', '', '0')).toBe(
+    'finished',
+  );
+  expect(await store.hget(`${loaded}settings`, 'epoch')).toBe('5');
+});
