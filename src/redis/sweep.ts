@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { yieldingChunks } from '../lib/time-slices.ts';
+import { compareAndSwap } from './compare-and-swap.ts';
 import type { RedisClient } from './connection/client.ts';
 import { scanMembers } from './connection/scan.ts';
-import { script } from './connection/script-loader.ts';
 import { organizationBase, organizationsKey, sweepKey } from './keys.ts';
-
-const claimSweep = script<[everyMs: number], number>('claim_sweep');
 
 /** How often there is a sweep, in ms, by whichever process comes first. */
 const sweepEveryMs = 600_000;
@@ -27,7 +25,8 @@ export async function sweepOrganizations(
   jobs: readonly SweepJob[],
   signal?: AbortSignal,
 ): Promise<void> {
-  if ((await claimSweep(store, sweepKey(prefix), sweepEveryMs)) === 0) return;
+  // Also where Redis is full: a sweep may be what frees memory.
+  if ((await compareAndSwap(store, sweepKey(prefix), '', 'begun', sweepEveryMs)) !== '') return;
   const failures: unknown[] = [];
   const visit = async (organizationId: string): Promise<void> => {
     for (const job of jobs) {
