@@ -1,6 +1,7 @@
 import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
+import { verdictAt } from '../deprecation/policy/policy.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { TargetCheck } from '../lib/hosts.ts';
@@ -75,7 +76,9 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   async function answer(row: Row, request: Request, response: Response): Promise<void> {
     beginWork(response, row.operation);
     try {
-      if (Date.now() >= deprecation.current.servesAllUntil) await gate(request, response);
+      const now = Date.now();
+      const verdict = verdictAt(deprecation.current.policy, now);
+      if (verdict !== 'serve') await gate(verdict, now, request, response);
       const served = await (forwarding === undefined
         ? serve(row, request, response)
         : forwarding(row, request, response, { serveRead, checkCaller, serveChange }));

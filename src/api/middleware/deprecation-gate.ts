@@ -1,11 +1,6 @@
 import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
-import {
-  exemptionsFor,
-  verdictAt,
-  type CallVerdict,
-  type DeprecationPolicy,
-} from '../../deprecation/policy/policy.ts';
+import { exemptionsFor, type CallVerdict, type DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { authenticate } from '../../redis/changes.ts';
 import { authenticateCaller, recordClaim, type AuthenticationOptions } from '../authentication.ts';
 import { callOf } from '../call.ts';
@@ -15,15 +10,14 @@ interface GateOptions extends AuthenticationOptions {
   hasLegacy: boolean;
 }
 
+type Refusal = Exclude<CallVerdict, 'serve'>;
+
 /**
  * Refuses a request with 410 during a brownout and after the sunset, before any other work. Its caller is authenticated
  * first only if an exemption may apply to them; a caller who fails to authenticate is not exempt.
  */
 export function createGate(policy: () => DeprecationPolicy, options: GateOptions) {
-  return async (request: Request, response: Response): Promise<void> => {
-    const now = Date.now();
-    const verdict = verdictAt(policy(), now);
-    if (verdict === 'serve') return;
+  return async (verdict: Refusal, now: number, request: Request, response: Response): Promise<void> => {
     recordClaim(request, response, options);
     const call = callOf(response);
     const exemptions = exemptionsFor(policy(), now, call.organizationId);
@@ -41,7 +35,7 @@ export function createGate(policy: () => DeprecationPolicy, options: GateOptions
   };
 }
 
-function gone(verdict: Exclude<CallVerdict, 'serve'>, now: number): ProblemError {
+function gone(verdict: Refusal, now: number): ProblemError {
   if (verdict.gone === 'sunset') {
     return new ProblemError('sunset', 'This API has been retired. The Link header names its successor.');
   }

@@ -3,13 +3,7 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { deprecationHeaders } from './headers.ts';
 import { policyKey } from '../ledger/keys.ts';
 import { clearLayer, type Edit } from './policy-edits.ts';
-import {
-  checkPolicy,
-  layerPolicy,
-  servesAllUntil,
-  type DeprecationPolicy,
-  type PolicyLayer,
-} from './policy.ts';
+import { checkPolicy, layerPolicy, type DeprecationPolicy, type PolicyLayer } from './policy.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { emptyPolicy, readStored, toStored, type OperatorPolicy } from './stored-layer.ts';
@@ -24,8 +18,6 @@ function inForce(policy: DeprecationPolicy, baseUrl: string | undefined) {
     policy,
     /** The headers of every response for it: a name, its value, the next name … */
     headers: deprecationHeaders(policy, baseUrl),
-    /** Until when (ms) it refuses no request. */
-    servesAllUntil: servesAllUntil(policy, Date.now()),
   };
 }
 

@@ -148,10 +148,3 @@ export function exemptionsFor(
     (e) => now < e.until && ('keyId' in e || e.organizationId === claimedOrganizationId),
   );
 }
-
-/** Until when (ms) every caller is served: the next brownout, or the sunset if that ends the API. */
-export function servesAllUntil({ brownouts, sunsetAt, afterSunset }: DeprecationPolicy, now: number): number {
-  const sunset = afterSunset === 'gone' ? sunsetAt : undefined;
-  const ahead = brownouts.filter(({ end }) => end > now);
-  return Math.min(sunset ?? Infinity, ...ahead.map(({ start }) => start));
-}

@@ -254,7 +254,7 @@ test('an instance without a free slot refuses with 503, and is ready but degrade
       store: bridge.store,
       keyPrefix: bridge.config.keyPrefix,
       organizationHeader: bridge.config.organizationHeader,
-      deprecation: { current: { policy: layerPolicy(), headers: [], servesAllUntil: Infinity } },
+      deprecation: { current: { policy: layerPolicy(), headers: [] } },
       load,
       cutover: {
         readMode: () => 'native',

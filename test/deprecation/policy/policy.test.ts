@@ -6,7 +6,6 @@ import {
   exemptionsFor,
   phaseAt,
   readSettings,
-  servesAllUntil,
   verdictAt,
   type DeprecationPolicy,
 } from '../../../src/deprecation/policy/policy.ts';
@@ -141,29 +140,6 @@ describe('phases', () => {
   test('a call during a brownout gets its end', () => {
     expect(verdictAt(policy, NOON + HOUR)).toEqual({ gone: 'brownout', until: NOON + 2 * HOUR });
   });
-});
-
-test('every call is served until the next brownout or the sunset that ends the API, and no longer', () => {
-  const time = fc.integer({ min: 0, max: 20 });
-  const policies = fc.record({
-    sunsetAt: fc.option(time, { nil: undefined }),
-    afterSunset: fc.constantFrom<'serve' | 'gone'>('serve', 'gone'),
-    brownouts: fc.array(
-      fc.tuple(time, fc.integer({ min: 1, max: 5 })).map(([start, length]) => ({
-        start,
-        end: start + length,
-      })),
-    ),
-  });
-  fc.assert(
-    fc.property(policies, time, (layer, since) => {
-      const policy = layerPolicy(layer as Partial<DeprecationPolicy>);
-      const nextRefusal = Array.from({ length: 26 }, (_, now) => now).find(
-        (now) => now >= since && verdictAt(policy, now) !== 'serve',
-      );
-      expect(Math.max(since, servesAllUntil(policy, since))).toBe(nextRefusal ?? Infinity);
-    }),
-  );
 });
 
 describe('exemptions', () => {
