@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { beginPut, finishPut } from './support/late-put.ts';
+import { beginPut, finishPut } from './support/requests/late-put.ts';
 import { defaultAdminPort } from '../src/config.ts';
 import { readCutover } from '../src/cutover/switch/registry.ts';
 import { createLog } from '../src/log.ts';

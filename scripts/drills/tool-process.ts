@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Ran } from '../../test/support/admin.ts';
+import type { Ran } from '../../test/support/tools/admin.ts';
 import { endWithUs } from './processes.ts';
 
 /** The operator's tool as a process, which ends with this one at the latest. */

@@ -6,7 +6,7 @@ import type { Mode } from '../../src/cutover/modes.ts';
 import { createReleasers } from '../../src/lib/releasers.ts';
 import { counted } from '../../src/lib/numbers.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import type { Ran } from '../../test/support/admin.ts';
+import type { Ran } from '../../test/support/tools/admin.ts';
 import { openTestStore } from '../../test/support/store.ts';
 import { startDurableRedis } from '../drills/processes.ts';
 import { createRandom } from '../drills/random.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Mode } from '../../src/cutover/modes.ts';
-import type { Ran } from '../../test/support/admin.ts';
+import type { Ran } from '../../test/support/tools/admin.ts';
 import type { Sides } from './sides.ts';
 
 /** What a step works with. */

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { legacyPicturesKey } from '../../src/redis/keys.ts';
-import { startLegacyBridge, type LegacyBridge } from '../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../support/legacy/bridge.ts';
 import { until } from '../support/until.ts';
 import { startAdminPort, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../support/redis.ts';

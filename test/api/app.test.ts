@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import type { ContractDocument } from '../../src/contract/document.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
-import { createClient } from '../support/client.ts';
+import { createClient } from '../support/requests/client.ts';
 
 let bridge: TestBridge;
 beforeAll(async () => {

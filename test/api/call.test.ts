@@ -9,7 +9,7 @@ import { readUsageQuery } from '../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
 import { until } from '../support/until.ts';
-import { redPng } from '../support/pictures.ts';
+import { redPng } from '../support/requests/pictures.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import type { ClientRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { startLegacyBridge, type LegacyBridge } from '../support/legacy-bridge.ts';
-import { createTool } from '../support/migrate-tool.ts';
-import { runTool } from '../support/admin.ts';
+import { startLegacyBridge, type LegacyBridge } from '../support/legacy/bridge.ts';
+import { createTool } from '../support/tools/migrate.ts';
+import { runTool } from '../support/tools/admin.ts';
 import { until } from '../support/until.ts';
-import { beginPut, finishPut } from '../support/late-put.ts';
+import { beginPut, finishPut } from '../support/requests/late-put.ts';
 
 const open: Socket[] = [];
 afterEach(() => {

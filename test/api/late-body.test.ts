@@ -5,11 +5,11 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import { startLegacyBridge, type LegacyBridge } from '../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../support/legacy/bridge.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
-import { beginPut, finishPut } from '../support/late-put.ts';
+import { beginPut, finishPut } from '../support/requests/late-put.ts';
 
 let redis: RedisProcess;
 let bridge: TestBridge;

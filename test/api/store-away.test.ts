@@ -6,7 +6,7 @@ import { fsck, type Fault } from '../../src/redis/fsck/fsck.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 import { sweepOrganizations } from '../../src/redis/sweep.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
-import { createClient, type Client } from '../support/client.ts';
+import { createClient, type Client } from '../support/requests/client.ts';
 import { startRedis, type RedisProcess } from '../support/redis.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 import { openTestStore } from '../support/store.ts';

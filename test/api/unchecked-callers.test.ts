@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { retireCheck } from '../../src/deprecation/reports/retire-check.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { startLegacyBridge, type LegacyBridge } from '../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../support/legacy/bridge.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis } from '../support/redis.ts';
 

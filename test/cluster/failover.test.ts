@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { fsck } from '../../src/redis/fsck/fsck.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
-import { createClient } from '../support/client.ts';
+import { createClient } from '../support/requests/client.ts';
 import { openTestStore } from '../support/store.ts';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { startTraffic, type Traffic } from './traffic.ts';

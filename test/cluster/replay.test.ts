@@ -6,7 +6,7 @@ import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { cutoverKey, profileKey } from '../../src/redis/keys.ts';
 import { startLegacy, type Legacy } from '../support/legacy/legacy.ts';
 import { openTestStore, startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
-import { createClient, type Client } from '../support/client.ts';
+import { createClient, type Client } from '../support/requests/client.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
 import { until } from '../support/until.ts';

@@ -1,5 +1,5 @@
 import type { TestBridge, TestOrganization } from '../support/bridge.ts';
-import type { Answer, Client } from '../support/client.ts';
+import type { Answer, Client } from '../support/requests/client.ts';
 import { until } from '../support/until.ts';
 import { startStopwatch } from '../support/stopwatch.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ProblemError, type ProblemCode } from '../../src/contract/problems.ts';
-import { createClient, type Client } from '../support/client.ts';
+import { createClient, type Client } from '../support/requests/client.ts';
 
 interface Canned {
   status: number;

@@ -12,7 +12,7 @@ import {
 } from '../../src/contract/document.ts';
 import { createOperations, type OperationOptions } from '../../src/api/operations.ts';
 import { pictureTypeOf } from '../../src/media/store.ts';
-import { schemaFaults } from '../support/conformance.ts';
+import { schemaFaults } from '../support/requests/conformance.ts';
 
 const { components } = contractDocument();
 const operations = operationsOf(contractDocument());

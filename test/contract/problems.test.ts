@@ -6,7 +6,7 @@ import {
   type ProblemCode,
   type ProblemExtras,
 } from '../../src/contract/problems.ts';
-import { schemaFaults } from '../support/conformance.ts';
+import { schemaFaults } from '../support/requests/conformance.ts';
 
 const codes = Object.keys(problemKinds()) as ProblemCode[];
 const schemas = contractDocument().components.schemas;

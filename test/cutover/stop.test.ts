@@ -7,7 +7,7 @@ import type { Overrides } from '../support/bridge.ts';
 import { startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { useTestStore } from '../support/use-store.ts';
-import { startLegacyBridge } from '../support/legacy-bridge.ts';
+import { startLegacyBridge } from '../support/legacy/bridge.ts';
 
 const store = await useTestStore();
 

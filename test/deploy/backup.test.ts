@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import sharp from 'sharp';
-import { runTool } from '../support/admin.ts';
+import { runTool } from '../support/tools/admin.ts';
 import { startBridge } from '../support/bridge.ts';
-import { createClient } from '../support/client.ts';
+import { createClient } from '../support/requests/client.ts';
 import { startRedis } from '../support/redis.ts';
-import { redPng } from '../support/pictures.ts';
+import { redPng } from '../support/requests/pictures.ts';
 
 const guide = readFileSync('scripts/deploy/README.md', 'utf8');
 const blocks = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, commands]) => commands ?? '');

@@ -11,7 +11,7 @@ import { newPictureName } from '../../src/media/store.ts';
 import { openMediaStore } from '../../src/media/open.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../support/bridge.ts';
 import { describeWithS3, s3Credentials, startS3, type S3Service } from './swift.ts';
-import { halves } from '../support/pictures.ts';
+import { halves } from '../support/requests/pictures.ts';
 
 const log = createLog('error');
 log.silent = true;

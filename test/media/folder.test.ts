@@ -8,7 +8,7 @@ import { decodePicture } from '../../src/media/picture.ts';
 import { MediaUnavailableError, newPictureName, openFolder, readWhole } from '../../src/media/store.ts';
 import { openMediaStore } from '../../src/media/open.ts';
 import { patiently } from './patiently.ts';
-import { redPng } from '../support/pictures.ts';
+import { redPng } from '../support/requests/pictures.ts';
 
 let dataDir = '';
 const open = async () => openMediaStore(undefined, { dataDir });

@@ -9,7 +9,7 @@ import { organizationBase, unreferencedPicturesKey } from '../../src/redis/keys.
 import { freshPrefix } from '../support/redis.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
 import { useTestStore } from '../support/use-store.ts';
-import { redPng } from '../support/pictures.ts';
+import { redPng } from '../support/requests/pictures.ts';
 
 const store = await useTestStore();
 let base: string;

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { array, assert, asyncProperty, constantFrom, nat, record } from 'fast-check';
 import sharp from 'sharp';
 import * as decoder from '../../src/media/picture.ts';
-import { blackPng, deepPng, frames, gifOfFrames, halves, jpegOfScans } from '../support/pictures.ts';
+import { blackPng, deepPng, frames, gifOfFrames, halves, jpegOfScans } from '../support/requests/pictures.ts';
 
 const decodePicture = async (bytes: Buffer) => await decoder.decodePicture(bytes, 'sender');
 

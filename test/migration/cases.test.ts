@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { createTool } from '../support/migrate-tool.ts';
+import { createTool } from '../support/tools/migrate.ts';
 
 // One folder per behaviour: input files, command.txt with the tool's arguments line by line (paths relative to the
 // folder), and expected.json with what each command came to and what Redis held at the end. A new bug is a new folder.

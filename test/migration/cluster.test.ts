@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startCluster, type RedisCluster } from '../support/servers/redis-cluster.ts';
-import { createTool, newFolder, writeSource } from '../support/migrate-tool.ts';
+import { createTool, newFolder, writeSource } from '../support/tools/migrate.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -7,7 +7,7 @@ import { dry } from '../../src/migration/engine/scripts.ts';
 import { createOrganizations } from '../../src/migration/engine/organizations.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
-import type { Tool } from '../support/migrate-tool.ts';
+import type { Tool } from '../support/tools/migrate.ts';
 
 interface ContextChoice {
   advance?: () => void;

@@ -6,7 +6,7 @@ import { loadTimeZone, runMariadb, startMariadb } from '../support/servers/maria
 import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
 import type { PrivateServer } from '../support/servers/private-server.ts';
 import { LEGACY_TABLES } from './sources/databases/legacy-tables.ts';
-import { createTool, newFolder, type Call, type Tool } from '../support/migrate-tool.ts';
+import { createTool, newFolder, type Call, type Tool } from '../support/tools/migrate.ts';
 
 const runbook = readFileSync('src/migration/README.md', 'utf8');
 

@@ -25,7 +25,7 @@ import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from './small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTestContext } from './context.ts';
-import { createTool, ended, newFolder, writeSource, type Tool } from '../support/migrate-tool.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 
 const redis = await useTestStore();

@@ -15,7 +15,7 @@ import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
 import type { PrivateServer } from '../support/servers/private-server.ts';
 import { startRedis, unusedPort } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
-import { createTool, ended, newFolder, writeSource } from '../support/migrate-tool.ts';
+import { createTool, ended, newFolder, writeSource } from '../support/tools/migrate.ts';
 
 type Line = Record<string, unknown>;
 

@@ -10,7 +10,7 @@ import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
 import { fetchPicture, PictureError } from '../../src/migration/pictures/fetch.ts';
 import { readPicture } from '../../src/migration/pictures/folder.ts';
-import { createTool, newFolder, writeSource, type Tool } from '../support/migrate-tool.ts';
+import { createTool, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();

@@ -1,7 +1,7 @@
 import { describe, test } from '@jest/globals';
 import { startCommandProxy } from '../../scripts/drills/tools/proxy.ts';
 import { testRedisUrl } from '../support/redis.ts';
-import { createTool, type Tool } from '../support/migrate-tool.ts';
+import { createTool, type Tool } from '../support/tools/migrate.ts';
 
 const isCluster = testRedisUrl().startsWith('redis+cluster:');
 

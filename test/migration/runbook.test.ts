@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { createTool, newFolder, writeSource, type Tool } from '../support/migrate-tool.ts';
+import { createTool, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 
 /** A command of the runbook with the output that it shows. */
 interface Sample {

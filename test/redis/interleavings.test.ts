@@ -9,7 +9,7 @@ import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
 import { openTestStore } from '../support/store.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { anyCommand, run, type Command, type Model } from '../support/username-model.ts';
+import { anyCommand, run, type Command, type Model } from '../support/models/usernames.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 
 let stores: RedisClient[];

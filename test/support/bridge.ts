@@ -9,7 +9,7 @@ import { createApiKey, type NewApiKey } from '../../src/redis/operator/api-keys.
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import { organizationBase } from '../../src/redis/keys.ts';
 import { saveSettings } from '../../src/redis/organizations.ts';
-import { createClient, type Client } from './client.ts';
+import { createClient, type Client } from './requests/client.ts';
 import { freshPrefix, testRedisUrl } from './redis.ts';
 import { openTestStore, patient } from './store.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';

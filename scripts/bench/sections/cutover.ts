@@ -1,6 +1,6 @@
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
-import { runTool } from '../../../test/support/admin.ts';
+import { runTool } from '../../../test/support/tools/admin.ts';
 import { openClosedLoop, type ClosedLoop } from '../load/closed-loop.ts';
 import type { Workload } from '../load/load.ts';
 import { percentile } from '../load/probe.ts';

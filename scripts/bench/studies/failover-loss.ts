@@ -8,7 +8,7 @@ import { table } from '../../../src/lib/system/terminal.ts';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
-import { createClient, type Client } from '../../../test/support/client.ts';
+import { createClient, type Client } from '../../../test/support/requests/client.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { openTestStore } from '../../../test/support/store.ts';
 import { startBridgeProcess } from '../../drills/processes.ts';

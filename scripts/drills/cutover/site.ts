@@ -6,7 +6,7 @@ import { createReleasers } from '../../../src/lib/releasers.ts';
 import { denylistKey, organizationBase, profileKey, settingsKey } from '../../../src/redis/keys.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { startLegacy, type Legacy } from '../../../test/support/legacy/legacy.ts';
-import { runTool } from '../../../test/support/admin.ts';
+import { runTool } from '../../../test/support/tools/admin.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { keyPrefix, openDeployment } from '../history/deployment.ts';
 import type { Client } from './clients.ts';

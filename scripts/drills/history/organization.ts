@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import type { UsernameComparison } from '../../../src/domain/usernames.ts';
 import { createTestOrganization } from '../../../test/support/bridge.ts';
-import { createClient, type Answer, type Client } from '../../../test/support/client.ts';
+import { createClient, type Answer, type Client } from '../../../test/support/requests/client.ts';
 import type { Operation } from '../checker/linearizability.ts';
 import type { Input } from '../checker/organization.ts';
 import { partsOf, requestOf } from './requests.ts';

@@ -1,4 +1,4 @@
-import type { Answer } from '../../../test/support/client.ts';
+import type { Answer } from '../../../test/support/requests/client.ts';
 import { inUseOutcome, profileOutcome, type Input } from '../checker/organization.ts';
 import { isFiller, type Command } from './turns.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { normalizedName } from '../../../src/domain/usernames.ts';
-import { runTool } from '../../../test/support/admin.ts';
+import { runTool } from '../../../test/support/tools/admin.ts';
 import { profileOutcome } from '../checker/organization.ts';
 import { runMigrateTool } from '../run-migrate.ts';
 import type { Part } from './requests.ts';

@@ -9,7 +9,7 @@ import { table } from '../../../src/lib/system/terminal.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
-import type { Ran } from '../../../test/support/admin.ts';
+import type { Ran } from '../../../test/support/tools/admin.ts';
 import { startRedis, type RedisProcess } from '../../../test/support/redis.ts';
 import { toolFaults, type ToolFault } from './faults.ts';
 import { brokenInvariants, copyKeys, readContents, type Contents } from './inspect.ts';

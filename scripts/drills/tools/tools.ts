@@ -14,7 +14,7 @@ import {
   settingsKey,
 } from '../../../src/redis/keys.ts';
 import { readLayout } from '../../../src/redis/layout.ts';
-import { runTool, type Ran } from '../../../test/support/admin.ts';
+import { runTool, type Ran } from '../../../test/support/tools/admin.ts';
 import { runMigrateTool } from '../run-migrate.ts';
 import { after, before, organizationId, writeRecords, writeSource } from './records.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
-import type { Client } from '../../support/client.ts';
+import type { Client } from '../../support/requests/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 
 const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');

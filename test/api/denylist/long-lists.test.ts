@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridgeProcess } from '../../../scripts/drills/processes.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
-import { createClient, type Client } from '../../support/client.ts';
+import { createClient, type Client } from '../../support/requests/client.ts';
 import { until } from '../../support/until.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import { environmentFor } from '../../support/redis.ts';

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { setInLayer } from '../../../src/deprecation/policy/policy-edits.ts';
 import { changePolicy } from '../../../src/deprecation/policy/policy-store.ts';
 import { startBridge } from '../../support/bridge.ts';
-import { createClient } from '../../support/client.ts';
+import { createClient } from '../../support/requests/client.ts';
 
 test("/docs/ shows the operator's dates and the brownouts to come, without a restart", async () => {
   const bridge = await startBridge();

@@ -4,7 +4,7 @@ import { reportUsage } from '../../../src/deprecation/reports/report.ts';
 import { retireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { readUsageQuery } from '../../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
-import { createClient } from '../../support/client.ts';
+import { createClient } from '../../support/requests/client.ts';
 
 const hour = 3_600_000;
 const running: TestBridge[] = [];

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { contractDocument } from '../../../src/contract/document.ts';
 import { refuseUnreadable } from '../../../src/api/middleware/malformed-requests.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
-import { assertDocumented, schemaFaults } from '../../support/conformance.ts';
+import { assertDocumented, schemaFaults } from '../../support/requests/conformance.ts';
 
 let bridge: TestBridge;
 let credentials: string;

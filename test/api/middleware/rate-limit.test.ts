@@ -8,7 +8,7 @@ import { openTestStore, startBridge, type TestBridge } from '../../support/bridg
 import { freshPrefix } from '../../support/redis.ts';
 import { interceptCalls } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
-import { createClient, type Answer, type Client } from '../../support/client.ts';
+import { createClient, type Answer, type Client } from '../../support/requests/client.ts';
 
 const store = await useTestStore();
 const running: TestBridge[] = [];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
-import { createClient } from '../../support/client.ts';
+import { createClient } from '../../support/requests/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import { revokeApiKey } from '../../../src/redis/operator/api-keys.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';

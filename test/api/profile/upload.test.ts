@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import sharp from 'sharp';
 import { unreferencedPicturesKey } from '../../../src/redis/keys.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
-import type { Client } from '../../support/client.ts';
-import { gifOfFrames } from '../../support/pictures.ts';
-import { redPng } from '../../support/pictures.ts';
+import type { Client } from '../../support/requests/client.ts';
+import { gifOfFrames } from '../../support/requests/pictures.ts';
+import { redPng } from '../../support/requests/pictures.ts';
 
 let bridge: TestBridge;
 let png: Buffer;

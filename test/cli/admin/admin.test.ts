@@ -9,7 +9,7 @@ import { cutoverKey, hashApiKey, organizationBase } from '../../../src/redis/key
 import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
 import { openEmbedded } from '../../../src/redis/connection/embedded.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
-import { runTool, type Ran } from '../../support/admin.ts';
+import { runTool, type Ran } from '../../support/tools/admin.ts';
 import { programOf } from '../../support/run/program.ts';
 import { environmentFor, freshPrefix, startRedis, unusedPort } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';

@@ -8,9 +8,9 @@ import type { UsageReport } from '../../../src/deprecation/reports/report.ts';
 import type { RetireCheck } from '../../../src/deprecation/reports/retire-check.ts';
 import { createLog } from '../../../src/log.ts';
 import { organizationBase } from '../../../src/redis/keys.ts';
-import { runTool, type Ran } from '../../support/admin.ts';
+import { runTool, type Ran } from '../../support/tools/admin.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
-import { createClient } from '../../support/client.ts';
+import { createClient } from '../../support/requests/client.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

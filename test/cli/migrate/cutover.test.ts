@@ -4,7 +4,7 @@ import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { until } from '../../support/until.ts';
-import { createTool, writeSource } from '../../support/migrate-tool.ts';
+import { createTool, writeSource } from '../../support/tools/migrate.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { keysOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';

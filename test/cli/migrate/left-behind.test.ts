@@ -6,7 +6,7 @@ import { organizationsBeingLoaded } from '../../../src/migration/runs/runs.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { until } from '../../support/until.ts';
-import { createTool, ended, writeSource, type Tool } from '../../support/migrate-tool.ts';
+import { createTool, ended, writeSource, type Tool } from '../../support/tools/migrate.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { valuesOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { denylistKey, profileKey } from '../../../src/redis/keys.ts';
-import { createTool, writeSource, type Tool } from '../../support/migrate-tool.ts';
-import { runTool } from '../../support/admin.ts';
+import { createTool, writeSource, type Tool } from '../../support/tools/migrate.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 import type { LegacyOrganization } from '../../support/legacy/organization.ts';
 
 /*

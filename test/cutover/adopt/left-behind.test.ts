@@ -5,9 +5,9 @@ import { pause, resume, startBridgeProcess, type Server } from '../../../scripts
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { isSilent } from '../../../src/cutover/verdict/readiness.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
-import { beginPut } from '../../support/late-put.ts';
+import { beginPut } from '../../support/requests/late-put.ts';
 import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';

@@ -23,7 +23,7 @@ import { unusedPort } from '../../support/redis.ts';
 import { faultsIn, openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 
 let here: LegacyBridge;
 let there: LegacyOrganization;

@@ -9,12 +9,12 @@ import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { cutoverKey, organizationBase } from '../../../src/redis/keys.ts';
 import { cutoverBegin, readCutover } from '../../../src/cutover/switch/registry.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge } from '../../support/legacy/bridge.ts';
 
 const keyPrefix = 'away:';
 let store: RedisClient;

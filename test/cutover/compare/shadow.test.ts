@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { readComparisons, type ComparisonSummary } from '../../../src/cutover/compare/summary.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
-import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 import { until } from '../../support/until.ts';
 
 let here: LegacyBridge;

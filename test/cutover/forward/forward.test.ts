@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@j
 import { createLog } from '../../../src/log.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { unusedPort } from '../../support/redis.ts';
-import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 import { until } from '../../support/until.ts';
 
 let here: LegacyBridge;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { residentMiB } from '../../../scripts/bench/servers/processes.ts';
 import { keyPrefix, openDeployment, type Deployment } from '../../../scripts/drills/history/deployment.ts';
 import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { createTestOrganization } from '../../support/bridge.ts';
 
 /** `test`, or visibly skipped where the machine does not tell how much memory a process takes. */

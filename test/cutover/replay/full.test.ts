@@ -2,14 +2,14 @@ import { readdir } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { until } from '../../support/until.ts';
-import { startLegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge } from '../../support/legacy/bridge.ts';
 import { openReplaying, organizationId } from './replaying.ts';
-import { redPng } from '../../support/pictures.ts';
+import { redPng } from '../../support/requests/pictures.ts';
 
 test('a change beyond REPLAY_MAX is 503 replay-unavailable, and leaves nothing behind', async () => {
   const full = await startLegacyBridge({ replaySecret: 'secret'.repeat(6), replayMax: 0 }, {}, 'reverse');

@@ -2,10 +2,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { apiKeyKey, cutoverKey, hashApiKey, profileKey, replayKey } from '../../../src/redis/keys.ts';
 import type { LegacyOrganization } from '../../support/legacy/organization.ts';
-import { runTool } from '../../support/admin.ts';
-import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import { runTool } from '../../support/tools/admin.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 import { until } from '../../support/until.ts';
-import { redPng } from '../../support/pictures.ts';
+import { redPng } from '../../support/requests/pictures.ts';
 import { environmentFor } from '../../support/redis.ts';
 
 const legacyTimeout = 500;

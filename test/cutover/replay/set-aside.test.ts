@@ -4,7 +4,7 @@ import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase, replayAsideKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { environmentFor } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { keyIdOf, openReplaying, organizationId, type Replaying } from './replaying.ts';

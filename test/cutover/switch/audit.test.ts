@@ -7,7 +7,7 @@ import { readAudit } from '../../../src/redis/audit.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
-import { joinTestInstance } from '../../support/cutover-instances.ts';
+import { joinTestInstance } from '../../support/legacy/instances.ts';
 
 const store = await useTestStore();
 

@@ -7,7 +7,7 @@ import {
   type SwitchPhase,
   type Position,
 } from '../../../src/cutover/switch/protocol.ts';
-import { explore, Violation, type Explored } from '../../support/explore.ts';
+import { explore, Violation, type Explored } from '../../support/models/explore.ts';
 import {
   advance,
   announcement,

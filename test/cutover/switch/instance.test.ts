@@ -15,11 +15,11 @@ import {
 } from '../../../src/cutover/switch/registry.ts';
 import { storeTime } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { environmentFor, freshPrefix, startRedis } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
-import { admitAtOnce, joinTestInstance } from '../../support/cutover-instances.ts';
+import { admitAtOnce, joinTestInstance } from '../../support/legacy/instances.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

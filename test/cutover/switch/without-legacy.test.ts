@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { cutoverKey, profileKey } from '../../../src/redis/keys.ts';
 import { startBridge, type TestBridge, type TestOrganization } from '../../support/bridge.ts';
-import type { Client } from '../../support/client.ts';
+import type { Client } from '../../support/requests/client.ts';
 import { until } from '../../support/until.ts';
 
 /* An instance without LEGACY_BASE_URL that was wrongly assumed to have ended while the mode left native. */

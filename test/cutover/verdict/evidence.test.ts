@@ -5,10 +5,10 @@ import { findEvidence, gatherEvidence } from '../../../src/cutover/verdict/evide
 import { judge, judgeDoubts, type Finding } from '../../../src/cutover/verdict/readiness.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
 import { organizationsKey, unsettledKey } from '../../../src/redis/keys.ts';
-import { runTool } from '../../support/admin.ts';
+import { runTool } from '../../support/tools/admin.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { interceptCalls } from '../../support/store.ts';
-import { startLegacyBridge, type LegacyBridge } from '../../support/legacy-bridge.ts';
+import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 import { until } from '../../support/until.ts';
 
 const replaySecret = 'a secret of at least thirty-two characters';

@@ -3,7 +3,7 @@ import { countLostWrites } from '../../../scripts/drills/history/lost-writes.ts'
 import { partsOf } from '../../../scripts/drills/history/requests.ts';
 import { lengthen, type Command } from '../../../scripts/drills/history/turns.ts';
 import { profileOutcome, type Input } from '../../../scripts/drills/checker/organization.ts';
-import type { Answer } from '../../support/client.ts';
+import type { Answer } from '../../support/requests/client.ts';
 
 const answer = (status: number, body?: unknown): Answer => ({
   status,

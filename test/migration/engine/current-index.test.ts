@@ -4,7 +4,7 @@ import { denylistKey, organizationBase } from '../../../src/redis/keys.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { describeProxied, startProxied } from '../proxied.ts';
-import { createTool, newFolder, writeSource } from '../../support/migrate-tool.ts';
+import { createTool, newFolder, writeSource } from '../../support/tools/migrate.ts';
 
 const store = await useTestStore();
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readRun, runNames } from '../../../src/migration/runs/runs.ts';
 import { describeProxied, startProxied } from '../proxied.ts';
-import { createTool, ended, writeSource, type Tool } from '../../support/migrate-tool.ts';
+import { createTool, ended, writeSource, type Tool } from '../../support/tools/migrate.ts';
 import { faultsIn, valuesOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

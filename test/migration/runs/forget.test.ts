@@ -5,7 +5,7 @@ import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { faultsIn, keysOf, openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 import { until } from '../../support/until.ts';
-import { createTool, ended, newFolder, writeSource, type Tool } from '../../support/migrate-tool.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../../support/tools/migrate.ts';
 
 const store = await useTestStore();
 

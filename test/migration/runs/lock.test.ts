@@ -7,7 +7,7 @@ import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
 import { createTestContext } from '../context.ts';
 import { startProxied, testProxied } from '../proxied.ts';
-import { createTool, writeSource } from '../../support/migrate-tool.ts';
+import { createTool, writeSource } from '../../support/tools/migrate.ts';
 
 const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
 

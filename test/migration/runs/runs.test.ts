@@ -4,7 +4,7 @@ import { defaultSettings } from '../../../src/domain/settings.ts';
 import { loadingKey, organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { keysOf } from '../../support/store.ts';
-import { createTool, ended, writeSource, type Tool } from '../../support/migrate-tool.ts';
+import { createTool, ended, writeSource, type Tool } from '../../support/tools/migrate.ts';
 import { until } from '../../support/until.ts';
 import { useTestStore } from '../../support/use-store.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { runTool } from '../../../support/admin.ts';
-import { joinTestInstance } from '../../../support/cutover-instances.ts';
+import { runTool } from '../../../support/tools/admin.ts';
+import { joinTestInstance } from '../../../support/legacy/instances.ts';
 import { environmentFor, freshPrefix } from '../../../support/redis.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 

@@ -14,7 +14,7 @@ import {
   unsettledKey,
 } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
-import { runTool } from '../../../support/admin.ts';
+import { runTool } from '../../../support/tools/admin.ts';
 import { environmentFor, freshPrefix } from '../../../support/redis.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 

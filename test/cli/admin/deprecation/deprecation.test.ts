@@ -4,9 +4,9 @@ import type { PolicyView } from '../../../../src/cli/admin/deprecation/policy-vi
 import { createApiKey } from '../../../../src/redis/operator/api-keys.ts';
 import { policyKey } from '../../../../src/deprecation/ledger/keys.ts';
 import { organizationBase } from '../../../../src/redis/keys.ts';
-import { runTool, type Ran } from '../../../support/admin.ts';
+import { runTool, type Ran } from '../../../support/tools/admin.ts';
 import { startBridge, type TestBridge } from '../../../support/bridge.ts';
-import { createClient } from '../../../support/client.ts';
+import { createClient } from '../../../support/requests/client.ts';
 import { environmentFor, freshPrefix } from '../../../support/redis.ts';
 import { startStopwatch } from '../../../support/stopwatch.ts';
 import { useTestStore } from '../../../support/use-store.ts';

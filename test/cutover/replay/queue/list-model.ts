@@ -1,4 +1,4 @@
-import { explore, Violation, type Explored } from '../../../support/explore.ts';
+import { explore, Violation, type Explored } from '../../../support/models/explore.ts';
 
 /*
  * How organizations get on the list of those with waiting changes and leave it (src/cutover/replay/queue/list.ts), and

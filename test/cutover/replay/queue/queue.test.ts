@@ -20,7 +20,7 @@ import { putProfile } from '../../../../src/redis/profiles.ts';
 import { isBacklogFull, readWriteSnapshot, type WriteSnapshot } from '../../../../src/redis/changes.ts';
 import type { ProfileChange } from '../../../../src/domain/profile.ts';
 import { trackPending } from '../../../../src/media/lifecycle.ts';
-import { anyCommand, run, type Command, type Model } from '../../../support/username-model.ts';
+import { anyCommand, run, type Command, type Model } from '../../../support/models/usernames.ts';
 import { freshPrefix } from '../../../support/redis.ts';
 import { interceptCalls } from '../../../support/store.ts';
 import { storeTime } from '../../../../src/redis/connection/client.ts';

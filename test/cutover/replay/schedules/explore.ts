@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { explore, Violation, type Explored } from '../../../support/explore.ts';
+import { explore, Violation, type Explored } from '../../../support/models/explore.ts';
 import {
   nextAfter,
   sendable,

@@ -4,7 +4,7 @@ import { namesBucketKey, organizationBase, profileKey } from '../../../../src/re
 import { openTestStore } from '../../../support/store.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 import { withChosen } from '../../context.ts';
-import { createTool, writeSource } from '../../../support/migrate-tool.ts';
+import { createTool, writeSource } from '../../../support/tools/migrate.ts';
 
 const store = await useTestStore();
 

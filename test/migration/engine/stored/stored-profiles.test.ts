@@ -3,7 +3,7 @@ import { organizationBase } from '../../../../src/redis/keys.ts';
 import { readProfiles } from '../../../../src/migration/engine/stored/read.ts';
 import { migrateReadProfiles } from '../../../../src/migration/engine/scripts.ts';
 import { createTestContext } from '../../context.ts';
-import { createTool, writeSource } from '../../../support/migrate-tool.ts';
+import { createTool, writeSource } from '../../../support/tools/migrate.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();

@@ -12,7 +12,7 @@ import { interceptCalls } from '../../../support/store.ts';
 import { createTestContext } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
 import { until } from '../../../support/until.ts';
-import { createTool, writeSource } from '../../../support/migrate-tool.ts';
+import { createTool, writeSource } from '../../../support/tools/migrate.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();

@@ -9,7 +9,7 @@ import { startBridge } from '../../../support/bridge.ts';
 import { freshPrefix } from '../../../support/redis.ts';
 import { createTestContext } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
-import { createTool, ended, writeSource } from '../../../support/migrate-tool.ts';
+import { createTool, ended, writeSource } from '../../../support/tools/migrate.ts';
 import { faultsIn } from '../../../support/store.ts';
 import { until } from '../../../support/until.ts';
 import { useTestStore } from '../../../support/use-store.ts';

@@ -4,7 +4,7 @@ import { applyRun } from '../../../../src/migration/engine/apply.ts';
 import { openTestStore } from '../../../support/store.ts';
 import { withChosen } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
-import { createTool, writeSource } from '../../../support/migrate-tool.ts';
+import { createTool, writeSource } from '../../../support/tools/migrate.ts';
 
 const profile = (userId: string, username: string) => ({ organizationId: 'acme', userId, username });
 

@@ -9,7 +9,7 @@ import type { Source } from '../../../../src/migration/sources/source.ts';
 import { hashApiKey } from '../../../../src/redis/keys.ts';
 import type { PrivateServer } from '../../../support/servers/private-server.ts';
 import { until } from '../../../support/until.ts';
-import { createTool, ended, newFolder } from '../../../support/migrate-tool.ts';
+import { createTool, ended, newFolder } from '../../../support/tools/migrate.ts';
 import { messageOf, readRecords, readRows } from '../reading.ts';
 
 /** What differs between the databases, for the behaviour that must not. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from '../../../../src/migration/sources/databases/urls.ts';
-import { createTool, newFolder, writeSource } from '../../../support/migrate-tool.ts';
+import { createTool, newFolder, writeSource } from '../../../support/tools/migrate.ts';
 import { messageOf } from '../reading.ts';
 
 describe('a source URL', () => {

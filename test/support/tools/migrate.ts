@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runMigrate } from '../../src/cli/migrate/run.ts';
-import { programOf } from './run/program.ts';
-import { environmentFor, freshPrefix, testRedisUrl } from './redis.ts';
+import { runMigrate } from '../../../src/cli/migrate/run.ts';
+import { programOf } from '../run/program.ts';
+import { environmentFor, freshPrefix, testRedisUrl } from '../redis.ts';
 
 /** What one call of the tool came to. */
 export interface Call {

@@ -8,8 +8,8 @@ import {
   type PathItem,
   type Response,
   type Schema,
-} from '../../src/contract/document.ts';
-import { problemKinds, problemType, type ProblemBody } from '../../src/contract/problems.ts';
+} from '../../../src/contract/document.ts';
+import { problemKinds, problemType, type ProblemBody } from '../../../src/contract/problems.ts';
 
 export interface Answer {
   status: number;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { normalizedName, type UsernameComparison } from '../../src/domain/usernames.ts';
+import { normalizedName, type UsernameComparison } from '../../../src/domain/usernames.ts';
 
 /** One command of a client, as the model and the real thing both understand it. */
 export type Command =

@@ -1,6 +1,6 @@
-import { joinCutover, type Admission, type Cutover } from '../../src/cutover/switch/instance.ts';
-import { createLog } from '../../src/log.ts';
-import type { RedisClient } from '../../src/redis/connection/client.ts';
+import { joinCutover, type Admission, type Cutover } from '../../../src/cutover/switch/instance.ts';
+import { createLog } from '../../../src/log.ts';
+import type { RedisClient } from '../../../src/redis/connection/client.ts';
 
 /** An instance in this process, as the bridge has one. */
 export async function joinTestInstance(

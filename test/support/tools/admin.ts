@@ -1,5 +1,5 @@
-import { runAdmin } from '../../src/cli/admin/run.ts';
-import type { Shell } from '../../src/cli/shell.ts';
+import { runAdmin } from '../../../src/cli/admin/run.ts';
+import type { Shell } from '../../../src/cli/shell.ts';
 
 export interface Ran {
   code: number;

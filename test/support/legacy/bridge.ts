@@ -1,15 +1,15 @@
-import { closeRedis } from '../../src/redis/connection/connect.ts';
-import { cutoverKey } from '../../src/redis/keys.ts';
-import type { Mode } from '../../src/cutover/modes.ts';
-import { startLegacy, type Legacy } from './legacy/legacy.ts';
-import { freshPrefix } from './redis.ts';
+import { closeRedis } from '../../../src/redis/connection/connect.ts';
+import { cutoverKey } from '../../../src/redis/keys.ts';
+import type { Mode } from '../../../src/cutover/modes.ts';
+import { startLegacy, type Legacy } from './legacy.ts';
+import { freshPrefix } from '../redis.ts';
 import {
   openTestStore,
   startBridge,
   type Overrides,
   type TestBridge,
   type TestOrganization,
-} from './bridge.ts';
+} from '../bridge.ts';
 
 export interface LegacyBridge {
   bridge: TestBridge;
