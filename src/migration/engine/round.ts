@@ -27,43 +27,83 @@ export interface RoundChoice extends PruneChoice {
  * steps that belong to a full round only, such as pruning.
  */
 export function nextRound(
-  { source, scope, run, fingerprint, selection }: Chosen,
-  { fresh = false, prune, trustSource, fullEvery, isNextRound = false, finalStep }: RoundChoice,
+  chosen: Chosen,
+  choice: RoundChoice,
   before: RoundState | undefined,
 ): { round: RoundState; isResumed: boolean; isDue: boolean } {
-  if (isNextRound && before === undefined) {
-    throw new FinalError(
-      `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
-    );
-  }
-  const last = fresh ? undefined : before;
-  if (last !== undefined && last.fingerprint !== fingerprint) {
-    throw new UsageError(
-      `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
-    );
-  }
+  /** The round before, unless the run starts over. */
+  const last = choice.fresh === true ? undefined : before;
+  if (choice.isNextRound === true) requireEarlierRound(chosen, before);
+  if (last !== undefined) requireSameSource(chosen, last);
+  if (choice.isNextRound === true && last !== undefined) requireEntities(chosen, last);
+  const isFull = isFullRound(choice, last);
+  const isResumed =
+    last !== undefined && last.selection === chosen.selection && last.finishedAt === undefined;
+  const round = isResumed
+    ? resumedRound(chosen, isFull, last)
+    : newRound(chosen, choice, isFull, { last, before });
+  // With fullEvery, a round may read all rows without being a full one: they may have no updatedAt.
+  const isDue = choice.fullEvery === undefined ? round.since === undefined : isFull;
+  return { round, isResumed, isDue };
+}
+
+function requireEarlierRound({ run }: Chosen, before: RoundState | undefined): void {
+  if (before !== undefined) return;
+  throw new FinalError(
+    `run ${run} is gone from Redis, since it was forgotten there or Redis has lost its data: to start it over, run the same command again`,
+  );
+}
+
+function requireSameSource({ run, fingerprint }: Chosen, last: RoundState): void {
+  if (last.fingerprint === fingerprint) return;
+  throw new UsageError(
+    `run ${run} was begun with another source or mapping (${last.source}): give this one another name with --run, or start over with --fresh`,
+  );
+}
+
+/** An entity that vanishes while its source is followed is no longer kept up to date, which must not look like it. */
+function requireEntities({ source, scope }: Chosen, last: RoundState): void {
+  const [known] = JSON.parse(last.selection) as [Entity[]];
+  const missing = known.find((entity) => !scope.entities.includes(entity));
+  if (missing !== undefined)
+    throw new MigrationError(`${source.name} no longer has ${missing}: put them back`);
+}
+
+function isFullRound(
+  { prune, trustSource, fullEvery, finalStep }: RoundChoice,
+  last: RoundState | undefined,
+): boolean {
+  // One was requested since the last one, as by a verify that found differences.
+  if (last !== undefined && last.readAll > last.settled) return true;
+  if (fullEvery !== undefined) return isOlder(last?.fullAt ?? 0, fullEvery);
+  return prune === true || trustSource === true || finalStep !== undefined;
+}
+
+function resumedRound({ scope }: Chosen, isFull: boolean, last: RoundState): RoundState {
+  const { onConflict } = scope;
+  return {
+    ...last,
+    onConflict,
+    since: isFull ? undefined : last.since,
+    // What was loaded by another rule may have to be left out by this one.
+    loaded: last.onConflict === onConflict ? last.loaded : undefined,
+    entities: {},
+  };
+}
+
+function newRound(
+  { source, scope, fingerprint, selection }: Chosen,
+  { fullEvery }: RoundChoice,
+  isFull: boolean,
+  { last, before }: { last: RoundState | undefined; before: RoundState | undefined },
+): RoundState {
   const isSame = last?.selection === selection;
-  if (isNextRound && last !== undefined) requireEntities(source.name, scope.entities, last.selection);
-  const needsFull = prune === true || trustSource === true || finalStep !== undefined;
-  const wantsFull = fullEvery === undefined ? needsFull : isOlder(last?.fullAt ?? 0, fullEvery);
-  const isFull = wantsFull || (last !== undefined && last.readAll > last.settled);
-  const isDue = (since?: number): boolean => (fullEvery === undefined ? since === undefined : isFull);
-  if (last !== undefined && isSame && last.finishedAt === undefined) {
-    const since = isFull ? undefined : last.since;
-    const isSameRule = last.onConflict === scope.onConflict;
-    const loaded = isSameRule ? last.loaded : undefined;
-    return {
-      round: { ...last, onConflict: scope.onConflict, since, loaded, entities: {} },
-      isResumed: true,
-      isDue: isDue(since),
-    };
-  }
   const highWater = isSame ? last.highWater : undefined;
   // Rows that were refused may be fine by now, however old they are.
   const retriesRefused = fullEvery === undefined && last?.refused !== 0;
   const changedSince = isFull || retriesRefused ? 0 : (highWater ?? 0) - overlap;
   const since = changedSince > 0 ? changedSince : undefined;
-  const round: RoundState = {
+  return {
     source: source.name,
     fingerprint,
     selection,
@@ -77,20 +117,12 @@ export function nextRound(
     settled: before?.settled ?? 0,
     entities: {},
   };
-  return { round, isResumed: false, isDue: isDue(since) };
 }
 
 /** Whether a time is at least `age` ms ago, or in the future, as after the clock was set back. */
 function isOlder(time: number, age: number): boolean {
   const passed = Date.now() - time;
   return passed >= age || passed < 0;
-}
-
-/** An entity that vanishes while its source is followed is no longer kept up to date, which must not look like it. */
-function requireEntities(source: string, entities: readonly Entity[], before: string): void {
-  const [known] = JSON.parse(before) as [Entity[]];
-  const missing = known.find((entity) => !entities.includes(entity));
-  if (missing !== undefined) throw new MigrationError(`${source} no longer has ${missing}: put them back`);
 }
 
 /** The state of a round that has done everything. */
