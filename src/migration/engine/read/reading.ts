@@ -59,7 +59,7 @@ export async function readSource(
   context: MigrationContext,
   { phase, onOrganization, take, onAccepted }: ReadHandlers,
 ) {
-  const { issues, tallies, organizations, progress, signal } = context;
+  const { issues, organizations, progress, signal } = context;
   const reading = {
     /** Rows, by entity. */
     read: new Map<Entity, number>(),
@@ -73,9 +73,47 @@ export async function readSource(
   const latest = Date.now() + aheadAllowed;
   const checkReferences = createReferenceCheck(context, reading.seen);
   let before = 0;
+
+  const organizationOf = async (entity: Entity, record: RecordOf[Entity]): Promise<Organization> => {
+    const id = record.organizationId;
+    if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
+    return await organizations.find(id);
+  };
+
+  /** The records of a batch; rows that are none are reported. */
+  const itemsOf = async (entity: Entity, batch: Batch): Promise<Item[]> => {
+    const items: Item[] = [];
+    let [organization, namespace]: [Organization | undefined, string] = [undefined, ''];
+    for (const [index, row] of batch.rows.entries()) {
+      if (!row.ok) {
+        reportInvalid(context, entity, batch, index, row);
+        continue;
+      }
+      const { record, warnings } = row;
+      if (organization?.id !== record.organizationId || entity === 'organizations') {
+        organization = await organizationOf(entity, record);
+        namespace = namespaceOf(entity, organization.id);
+      }
+      const waiting = onOrganization?.(organization);
+      if (waiting !== undefined) await waiting;
+      const identity = identityOf(entity, record, organization);
+      const isRepeated = reading.seen.add(namespace, identity);
+      if (isRepeated) reading.repeated.add(namespace, identity);
+      const item: Item = { seq: before + index, record, organization, isRepeated, batch, index };
+      if (!organization.isKnown) reportUnknown(context, entity, item);
+      warn(context, entity, item, warnings, latest);
+      if (entity === 'profiles') {
+        const { username, updatedAt = 0 } = record as RecordOf['profiles'];
+        if (username !== undefined) organization.namesToCome += 1;
+        reading.newest = Math.max(reading.newest, updatedAt);
+      }
+      items.push(item);
+    }
+    return items;
+  };
+
   const readEntity = async (entity: Entity, pool: OrderedPool): Promise<void> => {
     reading.read.set(entity, 0);
-    let [lastId, namespace] = ['', ''];
     let hasRepeats = false;
     const options = { ...scope, signal, mayRepeat: () => hasRepeats };
     for await (const batch of scope.source.read(entity, options)) {
@@ -83,49 +121,15 @@ export async function readSource(
       progress.advance(`${phase} ${entity}`, batch.rows.length, batch.progress);
       for (const detail of batch.warnings ?? [])
         issues.add({ entity, reason: 'unusual-value', where: entity, detail });
-      const items: Item[] = [];
-      let index = -1;
-      for (const row of batch.rows) {
-        index += 1;
-        if (!row.ok) {
-          const { ok: _, reason: detail, ...names } = row;
-          tallies.add(entity, undefined, 'invalid');
-          const where = batch.describe(batch.places[index]);
-          issues.add({ entity, reason: 'invalid', where, detail, ...names });
-          continue;
-        }
-        const { record, warnings } = row;
-        const id = record.organizationId;
-        if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
-        const found = organizations.find(id);
-        const organization = found instanceof Promise ? await found : found;
-        const waiting = onOrganization?.(organization);
-        if (waiting !== undefined) await waiting;
-        if (id !== lastId) namespace = namespaceOf(entity, id);
-        lastId = id;
-        const identity = identityOf(entity, record, organization);
-        const isRepeated = reading.seen.add(namespace, identity);
-        if (isRepeated) {
-          hasRepeats = true;
-          reading.repeated.add(namespace, identity);
-        }
-        const item: Item = { seq: before + index, record, organization, isRepeated, batch, index };
-        if (!organization.isKnown) reportUnknown(context, entity, item);
-        warn(context, entity, item, warnings, latest);
-        if (entity === 'profiles') {
-          const { username, updatedAt = 0 } = record as RecordOf['profiles'];
-          if (username !== undefined) organization.namesToCome += 1;
-          reading.newest = Math.max(reading.newest, updatedAt);
-        }
-        items.push(item);
-      }
+      const items = await itemsOf(entity, batch);
       before += batch.rows.length;
       reading.read.set(entity, (reading.read.get(entity) ?? 0) + batch.rows.length);
-      const checks = checkReferences(entity, items);
-      if (checks !== undefined) await checks;
+      await checkReferences(entity, items);
+
       const rows = before;
       const { progress: share } = batch;
       const hasRepeated = items.some(({ isRepeated }) => isRepeated);
+      hasRepeats ||= hasRepeated;
       if (hasRepeated) await pool.drain();
       // What waits for acceptance must not keep the records alive: collecting garbage that old costs more than the rest.
       await pool.add(take(entity, items), () => onAccepted?.(rows, entity, share));
@@ -153,6 +157,18 @@ async function requireKnown(
   throw new UsageError(
     `neither ${source.name} nor Redis has an organization ${JSON.stringify(organizationId)}: correct --org; profile-bridge admin org list shows those in Redis`,
   );
+}
+
+function reportInvalid(
+  { issues, tallies }: MigrationContext,
+  entity: Entity,
+  batch: Batch,
+  index: number,
+  { reason, organizationId, userId, username }: Extract<Batch['rows'][number], { ok: false }>,
+): void {
+  tallies.add(entity, undefined, 'invalid');
+  const where = batch.describe(batch.places[index]);
+  issues.add({ entity, reason: 'invalid', where, detail: reason, organizationId, userId, username });
 }
 
 function warn(
