@@ -66,41 +66,55 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
       for (const claim of wanting) reportDenied(issues, claim.where, subjectOf(claim));
     const { holder, isHolderGone, leaving, winner } = await award(group, wanting, choice);
     if (isHolderGone && winner === undefined) freedByPrune += 1;
-    const isGone = isHolderGone && choice.isFull;
-    for (const claim of wanting) {
-      if (claim === winner) continue;
-      const detail =
-        winner === undefined
-          ? `${inRedis(holder)}${isGone ? ', who is not in the source: --prune removes them' : ''}`
-          : `also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
-      refuse(claim, detail);
-    }
+    const reason = (): string => {
+      if (winner !== undefined)
+        return `also that of user ${JSON.stringify(winner.userId)} at ${winner.where}`;
+      const isGone = isHolderGone && choice.isFull;
+      return `${inRedis(holder)}${isGone ? ', who is not in the source: --prune removes them' : ''}`;
+    };
+    for (const claim of wanting) if (claim !== winner) refuse(claim, reason());
     if (winner !== undefined && leaving !== undefined && winner.userId !== leaving.userId)
       transfers.push({ to: winner, from: leaving });
   }
 
-  const left = new Set(transfers);
-  const byLeaving = new Map(transfers.map((transfer) => [userKey(transfer.from), transfer]));
   // A user who is left out keeps the old name, so the user who was to get that one is left out, too.
-  for (const transfer of isDropped ? [] : transfers) {
+  const refuseTransfer = ({ to, from }: Transfer): void => refuse(to, inRedis(from.userId));
+  const possible = isDropped ? new Set(transfers) : withoutRefused(transfers, refused, refuseTransfer);
+  return {
+    /** Renames that depend on each other, which are to be made together. */
+    renames: renamesOf(possible, refused),
+    /** Names that were refused to everybody, and that a prune may make free: where the source was read whole, it does. */
+    freedByPrune,
+  };
+}
+
+/** The transfers from users who do give up their names; `refuse`, called with each other one, adds to `refused`. */
+function withoutRefused(
+  transfers: readonly Transfer[],
+  refused: ReadonlySet<string>,
+  refuse: (transfer: Transfer) => void,
+): Set<Transfer> {
+  const possible = new Set(transfers);
+  const byLeaving = new Map(transfers.map((transfer) => [userKey(transfer.from), transfer]));
+  for (const transfer of transfers) {
     let next: Transfer | undefined = transfer;
-    while (next !== undefined && refused.has(userKey(next.from)) && left.delete(next)) {
-      refuse(next.to, inRedis(next.from.userId));
+    while (next !== undefined && refused.has(userKey(next.from)) && possible.delete(next)) {
+      refuse(next);
       next = byLeaving.get(userKey(next.to));
     }
   }
+  return possible;
+}
+
+/** One rename for each user of these transfers; a refused one gets no name. */
+function renamesOf(transfers: ReadonlySet<Transfer>, refused: ReadonlySet<string>): Rename[] {
   const renames = new Map<string, Rename>();
-  for (const party of [...left].flatMap(({ to, from }) => [from, to])) {
+  for (const party of [...transfers].flatMap(({ to, from }) => [from, to])) {
     const { organizationId, userId = '', previous = '', username = '' } = party;
     const to = refused.has(userKey(party)) ? '' : username;
     renames.set(userKey(party), { organizationId, userId, from: previous, to });
   }
-  return {
-    /** Renames that depend on each other, which are to be made together. */
-    renames: [...renames.values()],
-    /** Names that were refused to everybody, and that a prune may make free: where the source was read whole, it does. */
-    freedByPrune,
-  };
+  return [...renames.values()];
 }
 
 /** The records that would be written, by the usernames that each concerns. */
