@@ -94,7 +94,8 @@ export async function readNaming(
   return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }
 
-interface ReportOptions {
+/** How faults are reported. */
+export interface ReportOptions {
   repair: boolean;
   onFault: (fault: Fault) => void;
   /** Called with the error of a repair that a full Redis refuses; others may free what it needs. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisClient } from '../connection/client.ts';
 import { isKeysMoved, scanKeys } from '../connection/scan.ts';
 import {
@@ -6,30 +5,18 @@ import {
   collectionKey,
   cutoverKey,
   cutoverKeys,
-  loadingKey,
   namesBucketKey,
   organizationBase,
   organizationOf,
-  organizationsKey,
   profileKey,
-  settingsKey,
 } from '../keys.ts';
-import { listOrganizations, organizationExists, registerOrganization } from '../organizations.ts';
-import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
+import { listOrganizations, organizationExists } from '../organizations.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
-import {
-  createReport,
-  noCounts,
-  ofRightType,
-  quote,
-  readNaming,
-  type Check,
-  type Counts,
-  type Fault,
-} from './check.ts';
+import { createReport, readNaming, type Check, type Counts, type Fault } from './check.ts';
+import { createChecks } from './open-checks.ts';
 import { checkBucket } from './names.ts';
-import { checkGeneration, checkOrganization, generationFields } from './organization.ts';
+import { checkGeneration } from './organization.ts';
 import { checkProfile } from './profiles.ts';
 import { checkCollection } from './references.ts';
 import { checkType, checkTypeOutside } from './types.ts';
@@ -92,93 +79,27 @@ export async function fsck(store: RedisClient, prefix: string, options: FsckOpti
   }
 }
 
-/** The type of an organization's settings; `loading` where a migration has yet to store them. */
-async function stateOf(
-  store: RedisClient,
-  base: string,
-  onceStored: () => Promise<unknown>,
-): Promise<string> {
-  for (let look = 1; ; look++) {
-    // Asked first: a load stores the settings when it ends.
-    const isLoading = (await store.exists(loadingKey(base))) === 1;
-    const type = await store.type(settingsKey(base));
-    if (type === 'none' && isLoading) return 'loading';
-    if (type !== 'none' || look > 1) return type;
-    await onceStored();
-  }
-}
-
-/** To be done in this order: an organization created anew has no denied names, and begins with another index. */
-function restoreSettings(prefix: string, base: string): string {
-  const keys = `${quote(`${base}n<g>:*`)} or ${quote(`${base}d<g>`)}`;
-  return `if there are keys ${keys}, first set ${generationFields(base, '<g>')}, and epoch to that of ${quote(cutoverKey(prefix))}, then run profile-bridge admin org set and fsck --repair`;
-}
-
-/** Checks what an organization has in single keys; undefined if nothing else of it can be examined. */
-async function openCheck(
-  parts: Omit<Check, 'snapshot' | 'buckets'>,
-  prefix: string,
-  id: string,
-): Promise<Check | undefined> {
-  const { store, base, report } = parts;
-  if ((await store.sismember(organizationsKey(prefix), id)) === 0) {
-    await report('unregistered-organization', 'the organization is not in the registry', async () => {
-      await registerOrganization(store, prefix, id);
-      return true;
-    });
-  }
-  const check: Check = { ...parts, ...(await readNaming(store, base)) };
-  // A switch raises it there first.
-  const { epoch } = check.snapshot;
-  const announced = (await ofRightType(store.hget(cutoverKey(prefix), 'epoch'))) ?? '0';
-  if (epoch > Number(announced)) {
-    const detail = `field epoch of ${quote(settingsKey(base))} is ${epoch}, above the ${announced} of ${quote(cutoverKey(prefix))}, so changes are refused: set that one to ${epoch}`;
-    await report('settings-invalid', detail);
-  }
-  return (await checkOrganization(check)) ? check : undefined;
-}
-
 async function walk(
   store: RedisClient,
   prefix: string,
   { organizationId, signal, ...options }: FsckOptions & { onFull: (error: unknown) => void },
 ): Promise<Walked | { kind: 'unknown-organization' | 'interrupted' }> {
-  const counts = { ...noCounts };
-  const loading: string[] = [];
+  const checks = createChecks(store, prefix, options);
+  const { counts, loading } = checks;
   const registered = new Set(await listOrganizations(store, prefix));
-  /** By the organization's base; undefined if it cannot be examined. */
-  const checks = new Map<string, Promise<Check | undefined>>();
-  let wait: Promise<unknown> | undefined;
-  /** Organizations are registered a moment before their settings are stored. One wait covers all that are by then. */
-  const onceStored = (): Promise<unknown> => (wait ??= sleep(1000));
-
-  const begin = async (id: string): Promise<Check | undefined> => {
-    const base = organizationBase(prefix, id);
-    const report = createReport(store, base, id, options);
-    const state = await stateOf(store, base, onceStored);
-    if (state === 'hash') return await openCheck({ store, base, counts, report }, prefix, id);
-    const restore = restoreSettings(prefix, base);
-    if (state === 'loading') loading.push(id);
-    else if (state === 'none') {
-      const orGivenUp = `or, if a load of it was given up, take it off the set "${organizationsKey(prefix)}"`;
-      await report('settings-missing', `there are no settings: ${restore}; ${orGivenUp}`);
-    } else {
-      await report('wrong-type', `"${settingsKey(base)}" is not a hash: remove it, then ${restore}`);
-    }
-    return undefined;
-  };
-
-  const checkOf = (base: string): Promise<Check | undefined> =>
-    getOrInsert(checks, base, async () => {
-      const id = organizationOf(prefix, base);
-      return id === undefined ? undefined : await begin(id);
-    });
+  if (organizationId !== undefined && !registered.has(organizationId)) {
+    const base = organizationBase(prefix, organizationId);
+    if (!(await organizationExists(store, base))) return { kind: 'unknown-organization' };
+  }
+  // One at a time: each reads long lists by calls of up to a millisecond, for which requests wait.
+  for (const id of organizationId === undefined ? registered : [organizationId]) {
+    if (signal?.aborted === true) return { kind: 'interrupted' };
+    await checks.of(organizationBase(prefix, id));
+  }
 
   /** What the name index had when the organization was first looked at: a scan may miss what has been added since. */
   const first = new Map<Check, Pick<Check, 'snapshot' | 'buckets'>>();
-
   const outside = { store, base: prefix, report: createReport(store, prefix, '', options) };
-
   const examine = async (key: string): Promise<void> => {
     if (!key.startsWith(`${prefix}{`)) return await checkTypeOutside(outside, key);
     const base = key.slice(0, key.indexOf('}:', prefix.length) + 2);
@@ -188,32 +109,12 @@ async function walk(
       if (id === undefined) return;
       return await checkType({ store, base, report: createReport(store, base, id, options) }, key);
     }
-    const check = await checkOf(base);
+    const check = await checks.of(base);
     if (check === undefined) return;
     if (!first.has(check)) first.set(check, { ...check });
-    const [, inIndex, ofDenylist] = /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length)) ?? [];
-    const generation = inIndex ?? ofDenylist;
-    if (generation !== undefined) await checkGeneration(check, key, generation);
-    for (const [start, checkKey] of [
-      [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
-      [profileKey(base, ''), checkProfile],
-      [apiKeyKey(base, ''), checkKeyRecord],
-      [collectionKey(base, ''), checkCollection],
-    ] as const) {
-      if (key.startsWith(start)) return await checkKey(check, key.slice(start.length));
-    }
-    await checkType(check, key);
+    await checkKey(check, key);
   };
 
-  if (organizationId !== undefined && !registered.has(organizationId)) {
-    const base = organizationBase(prefix, organizationId);
-    if (!(await organizationExists(store, base))) return { kind: 'unknown-organization' };
-  }
-  // One at a time: each reads long lists by calls of up to a millisecond, for which requests wait.
-  for (const id of organizationId === undefined ? registered : [organizationId]) {
-    if (signal?.aborted === true) return { kind: 'interrupted' };
-    await checkOf(organizationBase(prefix, id));
-  }
   await checkTypeOutside(outside, cutoverKey(prefix));
   const start = organizationId === undefined ? prefix : organizationBase(prefix, organizationId);
   for await (const keys of scanKeys(store, start)) {
@@ -232,4 +133,21 @@ async function walk(
     }
   }
   return { kind: 'checked', counts, loading };
+}
+
+/** Checks one key of an organization, by what it is. */
+async function checkKey(check: Check, key: string): Promise<void> {
+  const { base } = check;
+  const [, inIndex, ofDenylist] = /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length)) ?? [];
+  const generation = inIndex ?? ofDenylist;
+  if (generation !== undefined) await checkGeneration(check, key, generation);
+  for (const [start, checkOne] of [
+    [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
+    [profileKey(base, ''), checkProfile],
+    [apiKeyKey(base, ''), checkKeyRecord],
+    [collectionKey(base, ''), checkCollection],
+  ] as const) {
+    if (key.startsWith(start)) return await checkOne(check, key.slice(start.length));
+  }
+  await checkType(check, key);
 }
