@@ -25,7 +25,24 @@ interface RetireQuestion {
  * an API key that is unknown here, and no gap in what was measured. It waits, for 10 s at most, until running instances
  * have written what they have counted up to now.
  */
-export async function retireCheck(
+export async function retireCheck(store: RedisClient, prefix: string, question: RetireQuestion) {
+  const { organizationId, days } = question;
+  const found = await findEvidence(store, prefix, question);
+  const reasons = [...reasonsAgainst(found, days)];
+  return {
+    retirable: reasons.length === 0,
+    days,
+    organization: organizationId ?? null,
+    /** Why not; empty if retirable. */
+    reasons,
+    ...found,
+  };
+}
+
+type Found = Awaited<ReturnType<typeof findEvidence>>;
+
+/** The calls of the period, and the gaps in what was measured. */
+async function findEvidence(
   store: RedisClient,
   prefix: string,
   { organizationId, days, now, signal }: RetireQuestion,
@@ -60,48 +77,40 @@ export async function retireCheck(
         ...(id === unattributedKey && { served: callsServed(key) }),
         lastSeen: formatInstant(lastUse(key)),
       }));
-  const unchecked = claimedBy(uncheckedKey);
-  const unattributed = claimedBy(unattributedKey);
-  const gaps = findGaps(await readCoverage(store, prefix, range), range, now, 0).map(toGap);
-  const reasons: string[] = [];
-  const span = days === 1 ? 'day' : `${days} days`;
-  const clients = new Set(
-    // A label may look like the id of another key.
-    callers.map(({ organization, client, keyId }) =>
-      JSON.stringify([organization, client, client !== clientName(keyId)]),
-    ),
-  ).size;
-  if (clients > 0) reasons.push(`${counted(clients, 'client')} called in the last ${span}`);
-  if (unchecked.length > 0) {
-    const calls = totalOf(unchecked.map((one) => one.calls));
-    reasons.push(
-      `${counted(calls, 'call')} in the last ${span} came with a key that was not checked (if they got 410, have keys checked first from now on: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`,
-    );
-  }
-  const served = totalOf(unattributed.map((one) => one.served ?? 0));
-  if (served > 0) {
-    reasons.push(
-      `${counted(served, 'call')} in the last ${span}, with an API key that is unknown here, ${served === 1 ? 'was' : 'were'} served by the legacy service`,
-    );
-  }
-  // Gaps are whole minutes, so the first may begin before the range.
-  const minutes = Math.min(minutesOf(gaps), days * 1440);
-  if (minutes === days * 1440) reasons.push(`nothing was measured in the last ${span}`);
-  else if (minutes > 0) reasons.push(`nothing was measured for ${durationText(minutes)} of the last ${span}`);
   return {
-    retirable: reasons.length === 0,
-    days,
-    organization: organizationId ?? null,
-    /** Why not; empty if retirable. */
-    reasons,
     /** Who called, the latest first: one entry for each key and operation. */
     callers,
     /** Calls with a key that was not checked, by the organization they claimed. */
-    unchecked,
+    unchecked: claimedBy(uncheckedKey),
     /** Calls without a valid key, by the organization they claimed: a reason against it if they were `served`. */
-    unattributed,
-    gaps,
+    unattributed: claimedBy(unattributedKey),
+    gaps: findGaps(await readCoverage(store, prefix, range), range, now, 0).map(toGap),
   };
+}
+
+function* reasonsAgainst(
+  { callers, unchecked, unattributed, gaps }: Found,
+  days: number,
+): Generator<string, void> {
+  const span = days === 1 ? 'day' : `${days} days`;
+  // A label may look like the id of another key.
+  const clientOf = ({ organization, client, keyId }: (typeof callers)[number]): string =>
+    JSON.stringify([organization, client, client !== clientName(keyId)]);
+  const clients = new Set(callers.map(clientOf)).size;
+  if (clients > 0) yield `${counted(clients, 'client')} called in the last ${span}`;
+  if (unchecked.length > 0) {
+    const calls = totalOf(unchecked.map((one) => one.calls));
+    yield `${counted(calls, 'call')} in the last ${span} came with a key that was not checked (if they got 410, have keys checked first from now on: profile-bridge admin deprecation set --exempt-key KEYID --until TIME, for any key)`;
+  }
+  const served = totalOf(unattributed.map((one) => one.served ?? 0));
+  if (served > 0) {
+    const were = served === 1 ? 'was' : 'were';
+    yield `${counted(served, 'call')} in the last ${span}, with an API key that is unknown here, ${were} served by the legacy service`;
+  }
+  // Gaps are whole minutes, so the first may begin before the range.
+  const minutes = Math.min(minutesOf(gaps), days * 1440);
+  if (minutes === days * 1440) yield `nothing was measured in the last ${span}`;
+  else if (minutes > 0) yield `nothing was measured for ${durationText(minutes)} of the last ${span}`;
 }
 
 /** Calls of a claimed organization; `served`: how many of them the legacy service answered with success. */
