@@ -87,12 +87,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
       return throttle.pause(next.reason + which);
     }
-    if (next.kind === 'other-key') {
-      if (entry.refusals.size === 0) reportWaiting(entry, status, remark);
-      const refused = await queue.refuse(organizationId, key.keyId);
-      entry.refusals.set(key.keyId, { ...refused, status, code: remark });
-      return throttle.noteRefusal(key.keyId, organizationId);
-    }
+    if (next.kind === 'other-key') return await tryOtherKey(entry, key, status, remark);
     if (outcome.kind === 'answered') throttle.noteAnswer();
     if (next.kind === 'done' && remark === undefined) {
       return await complete(entry, key.keyId, uploaded);
@@ -100,19 +95,39 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     if (next.kind === 'done' || next.kind === 'aside') {
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
     }
+    if (!(await noteFailure(entry, key, status, remark))) return hold(entry, next.afterMs);
+    const code = remark === undefined ? '' : `${remark}: `;
+    const reason = `${code}it failed for ten minutes, while other requests with the same key succeeded`;
+    await setAside(entry, status, reason);
+  }
 
-    if (entry.failingSince === undefined) reportWaiting(entry, status, remark);
+  /** Sends the change with another key of its user, if there is one, after this one was refused. */
+  async function tryOtherKey(
+    entry: Entry,
+    { keyId }: OpenKey,
+    status: number,
+    code: string | undefined,
+  ): Promise<void> {
+    if (entry.refusals.size === 0) reportWaiting(entry, status, code);
+    const refused = await queue.refuse(organizationId, keyId);
+    entry.refusals.set(keyId, { ...refused, status, code });
+    throttle.noteRefusal(keyId, organizationId);
+  }
+
+  /**
+   * Notes one more failure; true if the change is to be set aside: it has failed for ten minutes while, twice in a row,
+   * another request with the same key succeeded.
+   */
+  async function noteFailure(
+    entry: Entry,
+    { apiKey }: OpenKey,
+    status: number,
+    code: string | undefined,
+  ): Promise<boolean> {
+    if (entry.failingSince === undefined) reportWaiting(entry, status, code);
     entry.failingSince ??= now();
     const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
-    if (noteSuspicion(entry, failedForLong && (await delivery.probe(queued, key.apiKey)))) {
-      const code = remark === undefined ? '' : `${remark}: `;
-      return await setAside(
-        entry,
-        status,
-        `${code}it failed for ten minutes, while other requests with the same key succeeded`,
-      );
-    }
-    hold(entry, next.afterMs);
+    return noteSuspicion(entry, failedForLong && (await delivery.probe(entry.queued, apiKey)));
   }
 
   /** Logs why a change waits; not each one, since thousands do while the legacy service is out of order. */
