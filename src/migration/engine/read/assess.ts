@@ -44,7 +44,7 @@ export async function assessSource(
   run: string,
   { load, onAccepted, isVerifying = false, prune: isPruning = false, pruneAtMost }: AssessChoice,
 ) {
-  const { issues, tallies, progress, signal } = context;
+  const { issues, progress, signal } = context;
   const spool = createSpool(context.workspace);
   const extras = createExtras(context, scope, run);
   /** Whether there is nothing to do about a record with this outcome. */
@@ -56,25 +56,7 @@ export async function assessSource(
       for (const { organization, record } of items) extras.note(entity, organization, record);
     const writable =
       entity === 'organizations' ? items.map((item) => withComparisonInForce(context, item)) : items;
-    const compared = isVerifying ? items : writable;
-    const results = await putRecords(dryRun(context), entity, compared);
-    for (const [position, item] of compared.entries()) {
-      const { seq, record, isRepeated } = item;
-      const result = results[position] ?? { outcome: 'created' };
-      const { outcome } = result;
-      if (entity === 'denylist' && result.isDenied === true) {
-        const subject = subjectOf(record);
-        const detail = `${JSON.stringify(subject.username)} is denied, and a user's name: both are kept`;
-        issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
-      }
-      if (!isSettled(outcome) || isRepeated) {
-        spool.add({ seq, entity, where: placeOf(item), isRepeated, record, ...result });
-        continue;
-      }
-      tallies.add(entity, record.organizationId, outcome);
-      const hasName = entity === 'profiles' && subjectOf(record).username !== undefined;
-      if (hasName && outcome === 'unchanged') item.organization.namesFound += 1;
-    }
+    await compareItems(context, entity, isVerifying ? items : writable, { spool, isSettled });
   };
   const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {
     const toLoad = items.filter(({ organization }) => isLoaded(entity, organization));
@@ -120,6 +102,34 @@ export async function assessSource(
     pruning,
     isSettled,
   };
+}
+
+/** Compares records with Redis: those that differ, or have competitors, go to the spool, all others to the tallies. */
+async function compareItems(
+  context: MigrationContext,
+  entity: Entity,
+  items: readonly Item[],
+  { spool, isSettled }: Pick<Assessment, 'spool' | 'isSettled'>,
+): Promise<void> {
+  const { issues, tallies } = context;
+  const results = await putRecords(dryRun(context), entity, items);
+  for (const [position, item] of items.entries()) {
+    const { seq, record, isRepeated } = item;
+    const result = results[position] ?? { outcome: 'created' };
+    const { outcome } = result;
+    if (entity === 'denylist' && result.isDenied === true) {
+      const subject = subjectOf(record);
+      const detail = `${JSON.stringify(subject.username)} is denied, and a user's name: both are kept`;
+      issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
+    }
+    if (!isSettled(outcome) || isRepeated) {
+      spool.add({ seq, entity, where: placeOf(item), isRepeated, record, ...result });
+      continue;
+    }
+    tallies.add(entity, record.organizationId, outcome);
+    const hasName = entity === 'profiles' && subjectOf(record).username !== undefined;
+    if (hasName && outcome === 'unchanged') item.organization.namesFound += 1;
+  }
 }
 
 /** The username of a user in Redis who was not seen and whom a prune would remove; undefined for any other user. */

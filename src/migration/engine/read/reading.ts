@@ -1,5 +1,4 @@
 import { encodeReference, canFillTemplate, type ObjectReference } from '../../../domain/profile.ts';
-import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
 import { identityOf, namespaceOf } from '../../analysis/identity.ts';
 import { createSeen, type Seen } from '../../analysis/seen.ts';
@@ -74,12 +73,6 @@ export async function readSource(
   const checkReferences = createReferenceCheck(context, reading.seen);
   let before = 0;
 
-  const organizationOf = async (entity: Entity, record: RecordOf[Entity]): Promise<Organization> => {
-    const id = record.organizationId;
-    if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
-    return await organizations.find(id);
-  };
-
   /** The records of a batch; rows that are none are reported. */
   const itemsOf = async (entity: Entity, batch: Batch): Promise<Item[]> => {
     const items: Item[] = [];
@@ -90,9 +83,13 @@ export async function readSource(
         continue;
       }
       const { record, warnings } = row;
-      if (organization?.id !== record.organizationId || entity === 'organizations') {
-        organization = await organizationOf(entity, record);
-        namespace = namespaceOf(entity, organization.id);
+      const id = record.organizationId;
+      if (entity === 'organizations') await organizations.plan(id, organizationSettings(record));
+      if (organization?.id !== id) {
+        // Nearly always known: not to wait saves a turn for each row.
+        const found = organizations.find(id);
+        organization = found instanceof Promise ? await found : found;
+        namespace = namespaceOf(entity, id);
       }
       const waiting = onOrganization?.(organization);
       if (waiting !== undefined) await waiting;
@@ -198,23 +195,10 @@ function reportUnknown({ issues }: MigrationContext, entity: Entity, item: Item)
   issues.add({ entity, reason: 'unknown-organization', where: placeOf(item), detail, organizationId: id });
 }
 
-/** References remembered, so that each is looked up once; beyond, one may be looked up and reported again. */
-const maxRemembered = 200_000;
-
 /** Reports objects and users that are referred to, and are neither in the source as far as it was read nor in Redis. */
 function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
-  /** Objects that were looked up, by organization and datasource. */
-  const lookedUp = new Map<Organization, Map<string, Set<string>>>();
-  let count = 0;
-  const wasLookedUp = (organization: Organization, reference: ObjectReference): boolean => {
-    const { datasourceId, objectDefinitionId } = reference;
-    if (lookedUp.get(organization)?.get(datasourceId)?.has(objectDefinitionId) === true) return true;
-    if (count >= maxRemembered) return false;
-    count += 1;
-    const own = getOrInsert(lookedUp, organization, () => new Map<string, Set<string>>());
-    getOrInsert(own, datasourceId, () => new Set<string>()).add(objectDefinitionId);
-    return false;
-  };
+  /** Objects that were looked up; by chance, one may be taken for such an object. */
+  const lookedUp = createSeen();
   return (entity: Entity, items: readonly Item[]): Promise<unknown> | undefined => {
     const checks: Promise<void>[] = [];
     const reportUnless = async (
@@ -237,9 +221,9 @@ function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
       const { id, base, settings } = item.organization;
       if (reference === undefined || url !== undefined) return;
       if (settings.objectImageUrlTemplate !== undefined && canFillTemplate(reference)) return;
-      if (wasLookedUp(item.organization, reference)) return;
+      const namespace = namespaceOf('objects', id);
       const key = encodeReference(reference);
-      if (seen.has(namespaceOf('objects', id), key)) return;
+      if (seen.has(namespace, key) || lookedUp.add(namespace, key)) return;
       const exists = store.hexists(objectsKey(base), key);
       const detail = `object ${JSON.stringify(reference.objectDefinitionId)} of datasource ${JSON.stringify(reference.datasourceId)} is not in the catalogue: references to it are kept without a URL`;
       checks.push(reportUnless(exists, item, 'unresolved-reference', detail));
