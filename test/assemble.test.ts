@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { beginPut, finishPut } from './support/requests/late-put.ts';
 import { defaultAdminPort } from '../src/config.ts';
@@ -47,11 +46,15 @@ test('the admin port keeps answering for the drain delay', async () => {
 });
 
 describe('where the admin port is in use', () => {
-  const other = createServer();
+  let other: Server;
   const occupy = async (port: number): Promise<void> => {
-    other.listen(port, '127.0.0.1');
+    other = createServer();
     // Whoever has it, it is in use.
-    await Promise.race([once(other, 'listening'), once(other, 'error')]);
+    const occupied = new Promise<unknown>((resolve) =>
+      other.once('listening', resolve).once('error', resolve),
+    );
+    other.listen(port, '127.0.0.1');
+    await occupied;
   };
   afterEach(() => void other.close());
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
+import { startStopwatch } from '../support/stopwatch.ts';
 import { programOf } from '../support/run/program.ts';
 
 const program = programOf('scripts/profile-bridge');
@@ -103,6 +104,7 @@ describe('profile-bridge', () => {
       let err = '';
       child.stderr.on('data', (chunk) => (err += String(chunk)));
       await once(silent, 'connection');
+      const elapsed = startStopwatch();
       child.kill('SIGINT');
       const [code] = (await once(child, 'close')) as [number];
       silent.close();
@@ -110,6 +112,8 @@ describe('profile-bridge', () => {
         code: 130,
         err: expect.stringMatching(/^error: interrupted[^\n]*\n$/),
       });
+      // Redis would be waited for until 5 s after the start.
+      expect(elapsed()).toBeLessThan(3000);
     },
   );
 

@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import { environmentFor } from '../../support/redis.ts';
 
-const reindexOpen = script<(string | number)[], unknown>('reindex/open');
+const reindexOpen = script<(string | number)[], unknown[]>('reindex/open');
 
 const deny = '/api/profile/username/deny/';
 const denylist = '/api/profile/username/denylist/';
@@ -114,17 +114,19 @@ describe('a long list', () => {
     const operator = await admin();
     const banning = operator.request('POST', deny, { json });
     const over = signalOf(banning);
-    const begun = performance.now();
-    let slowest = 0;
+    const checking = { took: 0, slowest: 0 };
+    const takingEffect = { took: 0, slowest: 0 };
     while (!over.aborted) {
+      const phase = (await bridge.store.hlen(`${base}d0`)) === 0 ? checking : takingEffect;
       const sentAt = performance.now();
       expect((await reader.request('GET', '/api/profile/')).status).toBe(200);
-      slowest = Math.max(slowest, performance.now() - sentAt);
+      const ms = performance.now() - sentAt;
+      phase.took += ms;
+      phase.slowest = Math.max(phase.slowest, ms);
     }
-    const took = performance.now() - begun;
     expect((await banning).status).toBe(204);
     expect(await bridge.store.hlen(`${base}d0`)).toBe(count);
-    expect(slowest).toBeLessThan(took / 3);
+    for (const { took, slowest } of [checking, takingEffect]) expect(slowest).toBeLessThan(took / 2);
   });
 
   test('gets the same response as a short one: every name once, in order', async () => {
@@ -158,7 +160,7 @@ describe('a long list', () => {
       (await bridge.store.hlen(`${base}d0`)) !== names.length ||
       (await bridge.store.exists(`${base}stage`)) > 0;
     const openRebuild = () => reindexOpen(bridge.store, base, 'rebuild', 60_000, 'case-insensitive');
-    await until(async () => (await hasBegun()) && openRebuild());
+    await until(async () => (await hasBegun()) && (await openRebuild()).includes('opened'));
     const { status, body } = await answer;
     expect([status, body]).toMatchObject([
       503,

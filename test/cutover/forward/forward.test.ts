@@ -5,13 +5,13 @@ import { Agent, request as httpRequest, type ClientRequest, type IncomingMessage
 import { connect } from 'node:net';
 import { setImmediate as nextTurn, setInterval } from 'node:timers/promises';
 import { runInThisContext } from 'node:vm';
-import { collectGarbage } from '../../support/garbage.ts';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createLog } from '../../../src/log.ts';
 import { startBridge } from '../../support/bridge.ts';
 import { unusedPort } from '../../support/redis.ts';
 import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
+import { collectGarbage } from '../../support/garbage.ts';
 import { until } from '../../support/until.ts';
 
 let here: LegacyBridge;

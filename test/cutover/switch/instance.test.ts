@@ -325,6 +325,7 @@ describe('a switch', () => {
       beingLoaded: () => Promise.resolve([]),
       obstacles: async () => {
         const { until: ends } = await store.hgetall(key);
+        expect(Number(ends)).toBeGreaterThan(0);
         await until(async () => (await storeTime(store)) > Number(ends));
         return [];
       },

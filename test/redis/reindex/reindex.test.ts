@@ -211,7 +211,7 @@ describe('changing how names are compared', () => {
 
   test('lowers no mark of what was denied here, whatever call it waits beyond its lease at', async () => {
     const lease = 1000;
-    const interrupted = async (call: number): Promise<boolean> => {
+    const interrupted = async (call: number, attempt = 1): Promise<boolean> => {
       const base = await newOrganization();
       const marks = `${base}denylist-writes`;
       await store.hset(marks, 'Root', 0);
@@ -221,7 +221,8 @@ describe('changing how names are compared', () => {
       });
       const first = await changeComparison(tool.store, base, 'case-insensitive', { lease });
       // The machine was slower than the lease.
-      if (first.kind === 'lapsed' && !tool.wasReached()) return await interrupted(call);
+      if (first.kind === 'lapsed' && !tool.wasReached() && attempt < 5)
+        return await interrupted(call, attempt + 1);
       if (tool.wasReached()) expect([call, await store.hget(marks, 'root')]).toEqual([call, '7']);
       return tool.wasReached();
     };

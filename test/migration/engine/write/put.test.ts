@@ -54,16 +54,15 @@ testProxied(
       return 'forward';
     });
     const applied = proxied.tool.json('apply', '--source', writeSource({ profiles }), '--run', 'r');
-    // The first of them may only say that Redis does not know the script.
+    // By then it was told to wait: the first call may only say that Redis does not know the script.
     await until(() => tries > 2);
     expect(await store.exists(profileKey(base, 'user-wanted'))).toBe(0);
     await store.rename(stageKey(base), denylistKey(base, '0'));
     await store.del(stageOwnerKey(base));
-    expect(await applied).toMatchObject({
+    expect(await applied.finally(proxied.close)).toMatchObject({
       exitCode: 0,
       json: { created: 2, issues: { profiles: { 'denied-name-in-use': 1 } } },
     });
-    await proxied.close();
   },
 );
 

@@ -117,9 +117,12 @@ describe('renames that depend on each other', () => {
       return 'forward';
     });
     const child = proxied.tool.start('apply', '--source', source, '--run', 'r');
-    interrupt = () => child.kill('SIGINT');
-    const { code, out, err } = await ended(child);
-    await proxied.close();
+    interrupt = () => {
+      // A second signal would end it at once.
+      interrupt = () => {};
+      child.kill('SIGINT');
+    };
+    const { code, out, err } = await ended(child).finally(proxied.close);
     const left = await store.hlen(key);
     expect(left).toBeGreaterThan(0);
     expect(code).toBe(130);
