@@ -113,7 +113,7 @@ describe('profile-bridge', () => {
         err: expect.stringMatching(/^error: interrupted[^\n]*\n$/),
       });
       // Redis would be waited for until 5 s after the start.
-      expect(elapsed()).toBeLessThan(3000);
+      expect(elapsed()).toBeLessThan(2000);
     },
   );
 

@@ -114,19 +114,17 @@ describe('a long list', () => {
     const operator = await admin();
     const banning = operator.request('POST', deny, { json });
     const over = signalOf(banning);
-    const checking = { took: 0, slowest: 0 };
-    const takingEffect = { took: 0, slowest: 0 };
+    let before = 0;
+    let meanwhile = 0;
     while (!over.aborted) {
-      const phase = (await bridge.store.hlen(`${base}d0`)) === 0 ? checking : takingEffect;
-      const sentAt = performance.now();
       expect((await reader.request('GET', '/api/profile/')).status).toBe(200);
-      const ms = performance.now() - sentAt;
-      phase.took += ms;
-      phase.slowest = Math.max(phase.slowest, ms);
+      if ((await bridge.store.hlen(`${base}d0`)) === 0) before++;
+      else meanwhile++;
     }
     expect((await banning).status).toBe(204);
     expect(await bridge.store.hlen(`${base}d0`)).toBe(count);
-    for (const { took, slowest } of [checking, takingEffect]) expect(slowest).toBeLessThan(took / 2);
+    expect(before).toBeGreaterThan(5);
+    expect(meanwhile).toBeGreaterThan(20);
   });
 
   test('gets the same response as a short one: every name once, in order', async () => {
