@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { cutoverRaiseEpoch } from '../../../src/cutover/switch/registry.ts';
-import { defaultSettings } from '../../../src/domain/settings.ts';
 import {
   migrateClaim,
   migrateFinishLoad,
@@ -11,9 +10,7 @@ import {
   migrateRename,
 } from '../../../src/migration/engine/scripts.ts';
 import { loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
-import { saveSettings } from '../../../src/redis/organizations.ts';
-import { freshPrefix } from '../../support/redis.ts';
-import { valuesOf } from '../../support/store.ts';
+import { newOrganization, valuesOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 /* What the scripts do for an apply that was held up until the mode was switched or another apply took over its run. */
@@ -21,9 +18,8 @@ import { useTestStore } from '../../support/use-store.ts';
 const store = await useTestStore();
 let prefix: string;
 let base: string;
-beforeEach(() => {
-  prefix = freshPrefix();
-  base = organizationBase(prefix, 'acme');
+beforeEach(async () => {
+  ({ prefix, base } = await newOrganization(store));
 });
 
 /** All that is stored of organizations. */
@@ -52,7 +48,6 @@ describe('a migration script', () => {
   };
 
   beforeEach(async () => {
-    await saveSettings(store, prefix, 'acme', defaultSettings);
     await store.hset(profileKey(base, 'bob'), { pu: 'https://x/bob.png', t: '' });
     await store.zadd(`${base}media`, Date.now(), 'file.png');
     await store.hset(`${base}claims`, 'r', 'r\n1\n5');
