@@ -34,9 +34,9 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     const last = refusals.at(-1);
     if (last !== undefined) {
       if (noteSuspicion(entry, await areRefusedForGood(refusals))) {
-        const code = last.code === undefined ? '' : `${last.code}: `;
-        const reason = `${code}its API key was refused for ten minutes, while other keys of the organization were accepted`;
-        return await setAside(entry, last.status, reason);
+        const reason =
+          'its API key was refused for ten minutes, while other keys of the organization were accepted';
+        return await setAside(entry, last.status, withCode(last.code, reason));
       }
       entry.refusals.clear();
       hold(entry, delayAfter(entry.sent));
@@ -87,7 +87,7 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
       return throttle.pause(next.reason + which);
     }
-    if (next.kind === 'other-key') return await tryOtherKey(entry, key, status, remark);
+    if (next.kind === 'other-key') return await noteKeyRefused(entry, key, status, remark);
     if (outcome.kind === 'answered') throttle.noteAnswer();
     if (next.kind === 'done' && remark === undefined) {
       return await complete(entry, key.keyId, uploaded);
@@ -96,13 +96,12 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
     }
     if (!(await noteFailure(entry, key, status, remark))) return hold(entry, next.afterMs);
-    const code = remark === undefined ? '' : `${remark}: `;
-    const reason = `${code}it failed for ten minutes, while other requests with the same key succeeded`;
-    await setAside(entry, status, reason);
+    const reason = 'it failed for ten minutes, while other requests with the same key succeeded';
+    await setAside(entry, status, withCode(remark, reason));
   }
 
-  /** Sends the change with another key of its user, if there is one, after this one was refused. */
-  async function tryOtherKey(
+  /** Notes that a key was refused: the change is sent with another one of its user, if there is one. */
+  async function noteKeyRefused(
     entry: Entry,
     { keyId }: OpenKey,
     status: number,
@@ -158,4 +157,9 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     waiting.remove(entry);
     log.warn('a change could not be replayed to the legacy service', { organizationId, id, status, reason });
   }
+}
+
+/** A reason, after the code that the legacy service gave, if it did. */
+function withCode(code: string | undefined, reason: string): string {
+  return code === undefined ? reason : `${code}: ${reason}`;
 }
