@@ -27,7 +27,7 @@ interface RetireQuestion {
  */
 export async function retireCheck(store: RedisClient, prefix: string, question: RetireQuestion) {
   const { organizationId, days } = question;
-  const found = await findEvidence(store, prefix, question);
+  const found = await examinePeriod(store, prefix, question);
   const reasons = [...reasonsAgainst(found, days)];
   return {
     retirable: reasons.length === 0,
@@ -39,10 +39,10 @@ export async function retireCheck(store: RedisClient, prefix: string, question: 
   };
 }
 
-type Found = Awaited<ReturnType<typeof findEvidence>>;
+type Found = Awaited<ReturnType<typeof examinePeriod>>;
 
 /** The calls of the period, and the gaps in what was measured. */
-async function findEvidence(
+async function examinePeriod(
   store: RedisClient,
   prefix: string,
   { organizationId, days, now, signal }: RetireQuestion,
