@@ -76,7 +76,8 @@ export async function readSource(
   /** The records of a batch; rows that are none are reported. */
   const itemsOf = async (entity: Entity, batch: Batch): Promise<Item[]> => {
     const items: Item[] = [];
-    let [organization, namespace]: [Organization | undefined, string] = [undefined, ''];
+    let organization: Organization | undefined;
+    let namespace = '';
     for (const [index, row] of batch.rows.entries()) {
       if (!row.ok) {
         reportInvalid(context, entity, batch, index, row);
