@@ -103,7 +103,8 @@ test('while the file system does not answer, operations fail in time, and pictur
   const store = await openFolder(media, 100);
   // Opening a pipe waits for a writer, as opening a file waits for a file server that is away.
   const pipes = Array.from({ length: 6 }, () => newPictureName('png'));
-  spawnSync('mkfifo', pipes, { cwd: media });
+  // A name may begin with a dash.
+  spawnSync('mkfifo', ['--', ...pipes], { cwd: media });
   const openings = pipes.map((name) => store.open(name, 1));
   for (const opening of openings)
     await expect(opening).rejects.toThrow(/^Cannot read from .*\(TimeoutError\)/);
