@@ -1,29 +1,20 @@
 import { Argument } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { authorityOf, modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
+import { modes, ruleOf, type Mode } from '../../../cutover/modes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../cutover/replay/queue/queue.ts';
 import { switchMode, type SwitchOutcome } from '../../../cutover/switch/coordinator.ts';
-import { readCutover, cutoverRemove } from '../../../cutover/switch/registry.ts';
-import { gatherEvidence, readState, type Evidence } from '../../../cutover/verdict/evidence.ts';
-import {
-  blocksEvenForced,
-  judge,
-  judgeDoubts,
-  judgeSetAside,
-  isSilent,
-  type Finding,
-  type Verdict,
-} from '../../../cutover/verdict/readiness.ts';
-import { readDoubts } from '../../../cutover/compare/summary.ts';
+import { gatherEvidence } from '../../../cutover/verdict/evidence.ts';
+import { blocksEvenForced, judge, type Finding, type Verdict } from '../../../cutover/verdict/readiness.ts';
 import { isStoreUnavailable } from '../../../redis/connection/connect.ts';
-import { cutoverKey, replayerKey } from '../../../redis/keys.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
-import { counted, formatNumber } from '../../../lib/numbers.ts';
+import { formatNumber } from '../../../lib/numbers.ts';
 import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
 import type { AdminCommand, AdminContext } from '../context.ts';
 import { done, interrupted, problem, wrongUsage, type CommandResult } from '../../tool.ts';
 import { repeatable } from '../options.ts';
-import { findingLines, instanceLines } from './texts.ts';
+import { removeAssumed, without } from './assume-stopped.ts';
+import { obstaclesOnHold } from './on-hold.ts';
+import { findingLines, instanceLines, inWords } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 
 interface SetOptions {
@@ -142,60 +133,6 @@ function warn(context: AdminContext, { reasons, warnings }: Verdict): void {
   }
 }
 
-/**
- * What prevents the switch once changes have stopped. Their adoptions have ended by then, and gaps are recorded: what is
- * in doubt remains in doubt.
- */
-async function obstaclesOnHold(
-  store: RedisClient,
-  keyPrefix: string,
-  queue: ReplayQueue,
-  { from, to, force = false }: { from: Mode; to: Mode; force: boolean | undefined },
-): Promise<string[]> {
-  // The legacy service must not get authority without what waits, whatever is forced.
-  if (from === 'reverse' && !(to === 'native' && force)) {
-    const { reasons, setAside } = await untilReplayed(store, keyPrefix, queue);
-    return force ? reasons : [...reasons, ...judgeSetAside(setAside, to).map(inWords)];
-  }
-  if (force || authorityOf(to) === authorityOf(from)) return [];
-  const doubts = await readDoubts(store, keyPrefix);
-  return judgeDoubts(await readState(store, keyPrefix), doubts).map(inWords);
-}
-
-/** How long a switch waits for the last changes to be replayed, in ms: clients' changes wait meanwhile. */
-const maxReplayMs = 1500;
-
-/**
- * Waits until everything has been replayed and no instance replays any more; returns what prevents that, and how many
- * changes are set aside by then.
- */
-async function untilReplayed(
-  store: RedisClient,
-  keyPrefix: string,
-  queue: ReplayQueue,
-): Promise<{ reasons: string[]; setAside: number }> {
-  const deadline = performance.now() + maxReplayMs;
-  for (;;) {
-    // First: whoever has the lease may still queue a change again.
-    const holder = await store.get(replayerKey(keyPrefix));
-    const isLate = performance.now() >= deadline;
-    if (isLate || (holder === null && (await queue.listed()).length === 0)) {
-      const { entries, setAside } = await queue.state();
-      if (entries === 0 && holder === null) return { reasons: [], setAside };
-      if (isLate) {
-        const what =
-          entries > 0
-            ? `${counted(entries, 'change')} could not be replayed to the legacy service in time`
-            : `instance ${holder} has not given up the replay`;
-        return { reasons: [`${what}: run this again, or see ${adminCommand} cutover status`], setAside };
-      }
-      // An instance that was killed has not put it on the list.
-      if (entries > 0) await queue.restoreList();
-    }
-    await sleep(25);
-  }
-}
-
 /** After leaving reverse: nothing is replayed any more, and no API key is left behind. */
 async function discardReplay(context: AdminContext, queue: ReplayQueue, epoch: number): Promise<void> {
   const kinds = Object.entries(await queue.discard(epoch)).filter(([, count]) => count > 0);
@@ -224,37 +161,6 @@ async function judgeUntilReady(
   }
 }
 
-/** The evidence once these instances are removed, which --dry-run does not do. */
-function without(assumed: readonly string[], evidence: Evidence): Evidence {
-  const { state } = evidence;
-  const gone = state.instances.find(({ id }) => assumed.includes(id));
-  if (gone === undefined) return evidence;
-  const instances = state.instances.filter(({ id }) => !assumed.includes(id));
-  return { ...evidence, state: { ...state, instances, gap: { at: state.now, reason: assumption(gone.id) } } };
-}
-
-function assumption(id: string): string {
-  return `${id} was assumed to have stopped`;
-}
-
-/** Removes the instances that the operator knows to have ended, or none; returns why one cannot be removed. */
-async function removeAssumed(
-  store: RedisClient,
-  prefix: string,
-  { assumeStopped = [], dryRun }: SetOptions,
-): Promise<string | undefined> {
-  if (assumeStopped.length === 0) return undefined;
-  const { instances } = await readCutover(store, prefix);
-  for (const id of assumeStopped) {
-    const instance = instances.find((one) => one.id === id);
-    if (instance === undefined) return `there is no instance ${id}: see ${adminCommand} cutover status`;
-    if (!isSilent(instance)) return `instance ${id} responded a moment ago: stop it first`;
-  }
-  if (dryRun === true) return undefined;
-  for (const id of assumeStopped) await cutoverRemove(store, cutoverKey(prefix), id, assumption(id));
-  return undefined;
-}
-
 function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[]): CommandResult {
   const why = blocking.map(inWords).join('; ');
   const hint = blocking.some(blocksEvenForced) ? '' : ' (--force switches anyway)';
@@ -263,10 +169,6 @@ function notSwitched(from: Mode, verdict: Verdict, blocking: readonly Finding[])
     json: { switched: false, from, ...verdict },
     text: findingLines({ ...verdict, reasons: others }).join('\n'),
   });
-}
-
-function inWords({ reason, remedy }: Finding): string {
-  return `${reason}: ${remedy}`;
 }
 
 function report(

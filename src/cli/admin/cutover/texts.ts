@@ -3,7 +3,7 @@ import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
 import { countDifferences, countGaps, type Evidence } from '../../../cutover/verdict/evidence.ts';
-import { isSilent, type Verdict } from '../../../cutover/verdict/readiness.ts';
+import { isSilent, type Finding, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
 export function modeLines({ mode, since, by, underWay, isStored, isLost }: CutoverState): string[] {
@@ -125,7 +125,12 @@ export function replayLines({ state, replay }: Evidence): string[] {
 /** Why a step is not safe, and what to know before it. */
 export function findingLines({ reasons, warnings }: Verdict): string[] {
   return [
-    ...reasons.map(({ reason, remedy }) => `  - ${reason}: ${remedy}`),
-    ...warnings.map(({ reason, remedy }) => `  - warning: ${reason}: ${remedy}`),
+    ...reasons.map((finding) => `  - ${inWords(finding)}`),
+    ...warnings.map((finding) => `  - warning: ${inWords(finding)}`),
   ];
+}
+
+/** In one line, with its remedy. */
+export function inWords({ reason, remedy }: Finding): string {
+  return `${reason}: ${remedy}`;
 }
