@@ -26,7 +26,7 @@ const longestPause = 2 ** 31 - 1;
 export async function follow(environment: CliEnvironment, choice: FollowChoice): Promise<CommandResult> {
   const { signal } = environment;
   const { lag = defaultLag } = choice;
-  const report = createReport(environment, lag, choice.json === true);
+  const report = choice.json === true ? createLines(environment) : createReport(environment, lag);
   /** When the last applied round began, as `performance.now()`: what had changed by then is in Redis. */
   let appliedAt: number | undefined;
   /** Whether the last round that was not interrupted has left something undone. */
@@ -63,33 +63,45 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
   }
 }
 
-function createReport({ out, err }: CliEnvironment, lag: number, asJson: boolean) {
-  let isRefused = false;
-  return (round: number, appliedAt: number | undefined, result: AppliedResult | string): void => {
+/** Shows a round, of which `result` is the outcome, or the reason why it failed. */
+type Report = (round: number, appliedAt: number | undefined, result: AppliedResult | string) => void;
+
+/** For --json: each round is a line. */
+function createLines({ out }: CliEnvironment): Report {
+  return (round, appliedAt, result) => {
+    const own =
+      typeof result === 'string'
+        ? { command: 'apply', ok: false, state: 'failed', error: result }
+        : {
+            ...(result.json as object),
+            refusedSinceFull: result.applied.refusedSinceFull,
+            error: result.error,
+          };
     const time = formatInstant(Date.now());
-    const lagSeconds = appliedAt === undefined ? undefined : Math.round(performance.now() - appliedAt) / 1000;
-    if (asJson) {
-      const own =
-        typeof result === 'string'
-          ? { command: 'apply', ok: false, state: 'failed', error: result }
-          : {
-              ...(result.json as object),
-              refusedSinceFull: result.applied.refusedSinceFull,
-              error: result.error,
-            };
-      out(`${JSON.stringify({ time, round, lagSeconds, ...own })}\n`);
-      return;
-    }
+    const lagSeconds = appliedAt === undefined ? undefined : lagSince(appliedAt);
+    out(`${JSON.stringify({ time, round, lagSeconds, ...own })}\n`);
+  };
+}
+
+function createReport({ out, err }: CliEnvironment, lag: number): Report {
+  let isRefused = false;
+  return (round, appliedAt, result) => {
     const isFailed = typeof result === 'string';
     const error = isFailed ? result : result.error;
     // Once, rather than in every round until it is corrected.
     if (!isFailed && (round === 1 || (error !== undefined && !isRefused))) out(`${result.text}\n\n`);
     isRefused = !isFailed && error !== undefined;
-    const behind = lagSeconds === undefined ? '' : `; ${lagSeconds.toFixed(1)} s behind`;
-    if (!isFailed && error === undefined) out(`${time} round ${round}: ${describeRound(result)}${behind}\n`);
+    const behind = appliedAt === undefined ? '' : `; ${lagSince(appliedAt).toFixed(1)} s behind`;
+    const start = `${formatInstant(Date.now())} round ${round}`;
+    if (!isFailed && error === undefined) out(`${start}: ${describeRound(result)}${behind}\n`);
     else if (appliedAt !== undefined)
-      err.write(`${time} round ${round}: ${error ?? ''}${behind}; trying again in ${lag / 1000} s\n`);
+      err.write(`${start}: ${error ?? ''}${behind}; trying again in ${lag / 1000} s\n`);
   };
+}
+
+/** How far Redis is behind the source, in s. */
+function lagSince(appliedAt: number): number {
+  return Math.round(performance.now() - appliedAt) / 1000;
 }
 
 function describeRound({ applied, sum }: AppliedResult): string {

@@ -125,6 +125,16 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
     const before = position;
     position = next;
     heardAt = sentAt;
+    reportLoss(before, next);
+    if (next.reads !== before.reads && !next.isLost) {
+      log?.info('the mode has changed', { from: before.reads, to: next.reads });
+      if (!knowsAuthority()) log?.error(needsLegacy(next.reads));
+      options.onMode?.(next.reads);
+    }
+  }
+
+  /** Says so if Redis turns out to have lost the last switch, or the mode. */
+  function reportLoss(before: Position, next: Position): void {
     if (next.isRegressed && !before.isRegressed) {
       log?.error(
         'the store has lost the last switch, as after a failover: changes are refused until admin cutover set chooses a mode again',
@@ -140,11 +150,6 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       next.since > before.since
     ) {
       log?.error(`${lostMode}: it is shadow now, and the legacy service goes on as the authority`);
-    }
-    if (next.reads !== before.reads && !next.isLost) {
-      log?.info('the mode has changed', { from: before.reads, to: next.reads });
-      if (!knowsAuthority()) log?.error(needsLegacy(next.reads));
-      options.onMode?.(next.reads);
     }
   }
 

@@ -98,7 +98,7 @@ async function walk(
   }
 
   /** What the name index had when the organization was first looked at: a scan may miss what has been added since. */
-  const first = new Map<Check, Pick<Check, 'snapshot' | 'buckets'>>();
+  const first = new Map<Check, IndexShape>();
   const outside = { store, base: prefix, report: createReport(store, prefix, '', options) };
   const examine = async (key: string): Promise<void> => {
     if (!key.startsWith(`${prefix}{`)) return await checkTypeOutside(outside, key);
@@ -123,16 +123,21 @@ async function walk(
       await Promise.all(chunk.map(examine));
     }
   }
-  for (const [check, { snapshot, buckets }] of first) {
-    // Entries move to buckets that are added even now.
-    for (let added = Number(buckets ?? 1); ; added++) {
-      if (signal?.aborted === true) return { kind: 'interrupted' };
-      Object.assign(check, await readNaming(store, check.base));
-      if (check.snapshot.index !== snapshot.index || added >= Number(check.buckets ?? 1)) break;
-      await checkBucket(check, String(added));
-    }
+  for (const [check, before] of first) await checkAddedBuckets(check, before, signal);
+  return signal?.aborted === true ? { kind: 'interrupted' } : { kind: 'checked', counts, loading };
+}
+
+/** What the name index of an organization has. */
+type IndexShape = Pick<Check, 'snapshot' | 'buckets'>;
+
+/** Checks the buckets that the index has grown by, until it grows no further: entries move to those added even now. */
+async function checkAddedBuckets(check: Check, { snapshot, buckets }: IndexShape, signal?: AbortSignal) {
+  for (let added = Number(buckets ?? 1); ; added++) {
+    if (signal?.aborted === true) return;
+    Object.assign(check, await readNaming(check.store, check.base));
+    if (check.snapshot.index !== snapshot.index || added >= Number(check.buckets ?? 1)) return;
+    await checkBucket(check, String(added));
   }
-  return { kind: 'checked', counts, loading };
 }
 
 /** Checks one key of an organization, by what it is. */

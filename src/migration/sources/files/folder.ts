@@ -81,16 +81,7 @@ function readUnchanged(file: DataFile, manifest: Manifest | undefined, read: Rea
 }
 
 async function findFiles(location: string) {
-  let isFolder: boolean;
-  let names: string[];
-  try {
-    isFolder = (await stat(location)).isDirectory();
-    names = isFolder ? (await readdir(location)).sort() : [basename(location)];
-  } catch (error) {
-    throw new SourceError(
-      `cannot read ${location} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --source`,
-    );
-  }
+  const { isFolder, names } = await listNames(location);
   const folder = isFolder ? location : dirname(location);
   const manifest = await readManifest(folder);
   const files = new Map<Entity, NamedFile>();
@@ -118,13 +109,26 @@ async function findFiles(location: string) {
         : `${basename(location)} does not say what it holds: name it after an entity, such as ${exampleNames}`,
     );
   }
-  for (const name of isFolder && manifest !== undefined ? manifest.keys() : []) {
-    if ([...files.values()].some((file) => exportedName(file) === name)) continue;
+  const exported = new Set([...files.values()].map(exportedName));
+  const missing = isFolder ? [...(manifest?.keys() ?? [])].find((name) => !exported.has(name)) : undefined;
+  if (missing !== undefined) {
     throw new SourceError(
-      `${location} is not a whole export: ${name} is missing; copy it again, or export again`,
+      `${location} is not a whole export: ${missing} is missing; copy it again, or export again`,
     );
   }
   return { files, ignored, manifest };
+}
+
+/** The names in a folder, in order; or the file's own. */
+async function listNames(location: string): Promise<{ isFolder: boolean; names: string[] }> {
+  try {
+    const isFolder = (await stat(location)).isDirectory();
+    return { isFolder, names: isFolder ? (await readdir(location)).sort() : [basename(location)] };
+  } catch (error) {
+    throw new SourceError(
+      `cannot read ${location} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --source`,
+    );
+  }
 }
 
 /** The file at a path, if its name says what it holds. */
