@@ -88,7 +88,7 @@ async function readMembers(
   parser.onValue = ({ key, value }) => {
     if (isWanted && key !== undefined) onMember(key, value);
   };
-  const tokenizer = new Tokenizer({ stringBufferSize, numberBufferSize: stringBufferSize });
+  const tokenizer = createTokenizer();
   tokenizer.onToken = (token) => {
     isWanted ??= token.token === start;
     if (token.token === TokenType.LEFT_BRACKET || token.token === TokenType.LEFT_BRACE) depth++;
@@ -105,6 +105,14 @@ async function readMembers(
   }
   if (!parser.isEnded) throw bodyProblem('invalid-json', 'is not well-formed JSON');
   if (!isWanted) throw invalidBody([wrongType]);
+}
+
+function createTokenizer(): Tokenizer {
+  const tokenizer = new Tokenizer({ stringBufferSize, numberBufferSize: stringBufferSize });
+  // Its own decoder drops a byte order mark at the start of a string: one user's name would be taken for another's.
+  const { bufferedString } = tokenizer as unknown as { bufferedString: object };
+  Object.assign(bufferedString, { decoder: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }) });
+  return tokenizer;
 }
 
 function* slicesOf(bytes: Buffer): Generator<Buffer, void> {

@@ -25,7 +25,11 @@ const space = fc.stringMatching(/^[ \t\n\r]{0,3}$/);
 /** A name as JSON, sometimes with every character escaped. */
 const literal = fc
   .tuple(
-    fc.oneof(fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('a', '1', '__proto__')),
+    fc.oneof(
+      fc.string({ unit: 'binary', minLength: 1 }),
+      fc.string({ unit: fc.constantFrom('a', '\uFEFF'), minLength: 1 }),
+      fc.constantFrom('a', '1', '__proto__'),
+    ),
     fc.boolean(),
   )
   .filter(([text]) => isValid(text))
@@ -61,6 +65,15 @@ describe('a list of names', () => {
       expect(await readList(Buffer.from(bytes))).toEqual({ code: 'invalid-json' });
     }
   });
+
+  test.each(['\uFEFF', '\uFEFFbob', '\uFEFF\uFEFFbob', `bob\uFEFF`])(
+    'keeps the byte order marks that are part of a name (%j)',
+    async (name) => {
+      const escaped = name.replaceAll('\uFEFF', '\\ufeff');
+      expect(await readList(`["a","${name}","${escaped}"]`)).toEqual(['a', name, name]);
+      expect(await readBans(`{"${escaped}":"${name}"}`)).toEqual(new Map([[name, name]]));
+    },
+  );
 
   test('with a lone surrogate is refused, and the surrogate is not replaced by another character', async () => {
     expect(await readList('["a","\\ud800"]')).toEqual({
