@@ -36,7 +36,7 @@ export const migrateRename = script<[...RowArguments, kind: 'record' | 'make'], 
 
 export const migrateClaim = script<
   [claim: string, what: 'claim' | 'load'],
-  ['exists' | 'begun' | 'absent'] | ['held', run: string]
+  ['exists' | 'begun' | 'absent' | 'damaged'] | ['held', run: string]
 >('migration/run/claim');
 
 export const migrateLoad = script<

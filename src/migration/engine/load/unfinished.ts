@@ -1,4 +1,4 @@
-import { cutoverKey, loadingKey } from '../../../redis/keys.ts';
+import { cutoverKey, cutoverKeys, loadingKey, settingsKey } from '../../../redis/keys.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { readRun, unfinishedLoadsKey } from '../../runs/runs.ts';
 import type { MigrationContext } from '../context.ts';
@@ -25,6 +25,11 @@ export async function beginLoad(context: LockedContext, { id, base }: Organizati
   }
   await store.srem(unfinished, id);
   if (outcome === 'exists') return await reportLost(context, id);
+  if (outcome === 'damaged') {
+    throw new MigrationError(
+      `organization ${JSON.stringify(id)} has data and no settings, and loading it would overwrite the data: restore ${settingsKey(base)} from a backup; profile-bridge admin fsck says what to do without one`,
+    );
+  }
   throw new MigrationError(
     `organization ${JSON.stringify(id)} is being loaded by run ${owner}: wait until it has ended, finish it with its own apply, or roll it back with profile-bridge migrate forget --run ${owner}`,
   );
@@ -62,7 +67,10 @@ export async function takeOver(context: LockedContext): Promise<Organization[]> 
   return taken;
 }
 
-/** Removes everything of the organizations that a run has begun to load, and returns their ids. Ignores the signal. */
+/**
+ * Removes everything of the organizations that a run has begun to load, and returns their ids. What the cut-over has on
+ * record of them stays, such as changes that may be missing here. Ignores the signal.
+ */
 export async function rollBack(context: LockedContext): Promise<string[]> {
   const { store, prefix, progress, claim, lock } = context;
   const state = await readRun(context, lock.run);
@@ -75,7 +83,9 @@ export async function rollBack(context: LockedContext): Promise<string[]> {
   };
   for await (const { organization, suffixes } of scanOrganizations(context, taken)) {
     const { base } = organization;
-    const keys = suffixes.map((suffix) => base + suffix).filter((key) => key !== loadingKey(base));
+    const keys = suffixes
+      .map((suffix) => base + suffix)
+      .filter((key) => key !== loadingKey(base) && !key.startsWith(cutoverKeys(base)));
     await remove(organization, keys);
   }
   for (const organization of taken) {

@@ -12,6 +12,7 @@ import { openTestStore } from '../../../support/bridge.ts';
 import { withChosen } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../../../support/tools/migrate.ts';
+import { gapsKey, unmappedKeysKey } from '../../../../src/redis/keys.ts';
 import { faultsIn, keysOf } from '../../../support/store.ts';
 import { until } from '../../../support/until.ts';
 import { useTestStore } from '../../../support/use-store.ts';
@@ -66,6 +67,36 @@ describe('an organization that Redis does not know', () => {
       exitCode: 0,
       json: { refused: 1 },
     });
+  });
+
+  test('is rolled back without what the cut-over has on record of it', async () => {
+    const tool = createTool();
+    const base = `${tool.prefix}{acme}:`;
+    const gap = JSON.stringify({ count: 1, first: 1, last: 1 });
+    await store.hset(gapsKey(base), 'unknown-key', gap);
+    await store.hset(unmappedKeysKey(base), 'sha256', '{}');
+    const source = writeSource({ profiles: [...profiles(3), { organizationId: 'acme', userId: '' }] });
+    expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 1 });
+    expect((await keysOf(store, base)).sort()).toEqual([gapsKey(base), unmappedKeysKey(base)].sort());
+    expect(await store.hgetall(gapsKey(base))).toEqual({ 'unknown-key': gap });
+  });
+
+  test('is not loaded if it was in use and has lost its settings: what it has stays as it is', async () => {
+    const tool = createTool();
+    const source = writeSource({ 'api-keys': [keyOf], profiles: profiles(4) });
+    expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
+    await store.del(`${tool.prefix}{acme}:settings`);
+    const before = await keysOf(store, `${tool.prefix}{acme}:`);
+    const rivals = writeSource({
+      profiles: ['x', 'y'].map((userId) => ({ organizationId: 'acme', userId, username: 'same' })),
+    });
+    for (const from of [source, rivals]) {
+      expect(await tool.json('apply', '--source', from, '--fresh')).toMatchObject({
+        exitCode: 1,
+        err: expect.stringContaining('organization "acme" has data and no settings'),
+      });
+      expect(await keysOf(store, `${tool.prefix}{acme}:`)).toEqual(before);
+    }
   });
 
   test('is rolled back completely if the source cannot be read to its end', async () => {

@@ -7,6 +7,7 @@
 -- {'begun'}       claimed, and only the holder of this claim can load it and finish the load
 -- {'held', run}   another run is loading it: not claimed
 -- {'absent'}      it does not exist: not claimed
+-- {'damaged'}     it was in use, and has lost its settings: not claimed, since loading would overwrite what it has
 
 -- Name of the run, epoch under which the apply writes, token of the apply (draw_token.lua), line feeds between; claim |
 -- load.
@@ -19,6 +20,9 @@ if not exists then
   if action == 'claim' then return { 'absent' } end
   local loader = string.match(redis.call('GET', loading_key()) or '', '^[^\n]+')
   if loader and loader ~= run then return { 'held', loader } end
+  -- A load that is rolled back leaves none of these.
+  local of_use = { claims_key(), api_key_ids_key(), local_writes_key(), audit_key() }
+  if not loader and redis.call('EXISTS', unpack(of_use)) > 0 then return { 'damaged' } end
   redis.call('SET', loading_key(), claim)
 end
 redis.call('HSET', claims_key(), run, claim)
