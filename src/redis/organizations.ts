@@ -2,8 +2,11 @@ import { defaultSettings, type OrganizationSettings } from '../domain/settings.t
 import { yieldingChunks } from '../lib/time-slices.ts';
 import {
   apiKeyIdsKey,
+  auditKey,
+  claimsKey,
   denylistKey,
   loadingKey,
+  localWritesKey,
   objectsKey,
   organizationBase,
   organizationsKey,
@@ -11,6 +14,7 @@ import {
 } from './keys.ts';
 import type { RedisClient } from './connection/client.ts';
 import { recordLayout } from './layout.ts';
+import { scanKeys } from './connection/scan.ts';
 import { script } from './connection/script-loader.ts';
 import { readWriteSnapshot } from './changes.ts';
 
@@ -66,6 +70,18 @@ const fields = {
 /** Whether an organization exists, or is being loaded by a migration, which writes its settings last. */
 export async function organizationExists(store: RedisClient, base: string): Promise<boolean> {
   return (await store.exists(settingsKey(base), loadingKey(base))) > 0;
+}
+
+/** Whether there are names of an organization that has lost its settings: they would not count once it is made anew. */
+export async function hasOrphanedNames(store: RedisClient, base: string): Promise<boolean> {
+  if ((await store.exists(settingsKey(base), loadingKey(base))) > 0) return false;
+  // To look for names takes a scan of all keys, which a new organization does not need.
+  const ofUse = [claimsKey(base), apiKeyIdsKey(base), localWritesKey(base), auditKey(base)];
+  if ((await store.exists(...ofUse)) === 0) return false;
+  for await (const keys of scanKeys(store, base)) {
+    if (keys.some((key) => /^(?:n\d+:\d+|d\d+)$/.test(key.slice(base.length)))) return true;
+  }
+  return false;
 }
 
 /** The organization's settings; undefined if it does not exist. */

@@ -5,7 +5,13 @@ import { list, shellWord, table } from '../../lib/system/terminal.ts';
 import { maxNameLength, type UsernameComparison } from '../../domain/usernames.ts';
 import { organizationRecord } from '../../migration/records/stored.ts';
 import { organizationBase } from '../../redis/keys.ts';
-import { countHoldings, findSettings, listOrganizations, saveSettings } from '../../redis/organizations.ts';
+import {
+  countHoldings,
+  findSettings,
+  hasOrphanedNames,
+  listOrganizations,
+  saveSettings,
+} from '../../redis/organizations.ts';
 import { changeComparison, type ReindexOutcome } from '../../redis/reindex/reindex.ts';
 import { adminCommand, migrateCommand, parseId, wholeNumber } from '../command-line.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
@@ -93,6 +99,11 @@ async function setOrganization(
   if (current === undefined && /^ | $/.test(id)) {
     return wrongUsage(
       `organization ${JSON.stringify(id)} has a space at an end, and no request can name it: nothing was changed`,
+    );
+  }
+  if (current === undefined && (await hasOrphanedNames(store, organizationBase(keyPrefix, id)))) {
+    return problem(
+      `organization ${JSON.stringify(id)} has names and no settings, and its names would not count in a new one: ${adminCommand} fsck --org ${shellWord(id)} says what to restore first`,
     );
   }
   const given = givenSettings(options);

@@ -163,6 +163,20 @@ describe('org', () => {
     expect((await admin('fsck')).code).toBe(0);
   });
 
+  test('set does not make an organization anew whose settings are lost, as long as it has names', async () => {
+    await admin('org set acme');
+    await admin('key create --org acme --role player --user ada');
+    await put('ada', 'Ada');
+    await store.del(`${base}settings`);
+    const refused = await admin('org set acme');
+    expect(refused.code).toBe(1);
+    expectOneLine(refused);
+    expect(refused.err).toContain('fsck --org acme says what to restore first');
+    expect(await store.exists(`${base}settings`)).toBe(0);
+    await store.del(`${base}n0:0`);
+    expect((await admin('org set acme')).code).toBe(0);
+  });
+
   test('an interrupted set changes nothing', async () => {
     await admin('org set acme');
     await put('ada', 'Ada');
