@@ -1,4 +1,4 @@
-import { recordVerified } from '../../cutover/verdict/verified.ts';
+import { findOmission, recordVerified } from '../../cutover/verdict/verified.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
@@ -31,13 +31,18 @@ export async function verify(
     if (!isFine) await requestFullRound(context, chosen.run);
     const { openedAt } = chosen;
     const isClean = isFine && choice.org === undefined && choice.entities === undefined;
-    if (isClean && openedAt !== undefined) {
+    const mode = await store.hget(cutoverKey(prefix), 'mode');
+    const organizations = new Set(context.organizations.all().map(({ id }) => id));
+    const omission =
+      isClean && mode !== null
+        ? await findOmission(store, prefix, { entities: scope.entities, organizations })
+        : undefined;
+    if (isClean && openedAt !== undefined && omission === undefined) {
       const ageMs = performance.now() - openedAt;
       const hasConflicts = issues.count('username-conflict') > 0;
       await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
     }
-    const isUndated =
-      isClean && openedAt === undefined && (await store.hget(cutoverKey(prefix), 'mode')) === 'mirror';
+    const whyNotRecorded = openedAt === undefined ? undated : omission;
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');
     return {
@@ -51,7 +56,9 @@ export async function verify(
           : '',
         listIssues(issues, 'Changed here since (not a failure):', ['changed-here']),
         isFine ? 'No differences.' : found,
-        isUndated ? undatedFiles : '',
+        isClean && mode === 'mirror' && whyNotRecorded !== undefined
+          ? `This verify is not recorded for the cut-over, since ${whyNotRecorded}.`
+          : '',
       ],
       json: {
         differences,
@@ -74,8 +81,7 @@ export async function verify(
   });
 }
 
-const undatedFiles =
-  'This verify is not recorded for the cut-over, since the age of the files is unknown: give --as-of the time at which their export began.';
+const undated = 'the age of the files is unknown: give --as-of the time at which their export began';
 
 /** What an apply under another name has accepted or migrated is not looked for. */
 function unknownRun(run: string): string {

@@ -1,8 +1,14 @@
-import { beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cutover.ts';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
-import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import {
+  cutoverKey,
+  forwardedOrganizationsKey,
+  gapsKey,
+  organizationBase,
+  profileKey,
+} from '../../../src/redis/keys.ts';
 import { until } from '../../support/until.ts';
 import { createTool, writeSource } from '../../support/tools/migrate.ts';
 import { freshPrefix } from '../../support/redis.ts';
@@ -88,6 +94,62 @@ test('a clean verify of files counts where --as-of says when they were exported'
   // Its age is taken a moment before it is subtracted from the store's clock.
   expect(verifiedAt).toBeGreaterThanOrEqual(exportedAt - 5);
   expect(verifiedAt).toBeLessThanOrEqual(exportedAt + performance.now() - begun);
+});
+
+describe('a clean verify is not recorded', () => {
+  const gap = JSON.stringify({ count: 1, first: 1, last: 1 });
+  const base = (id: string) => organizationBase(prefix, id);
+  const verified = async (files: Record<string, readonly object[]>) => {
+    const tool = createTool(undefined, prefix);
+    const args = ['--source', writeSource(files), '--as-of', new Date().toISOString()];
+    expect(await tool.text('apply', ...args)).toMatchObject({ exitCode: 0 });
+    const { exitCode, out } = await tool.text('verify', ...args);
+    expect({ exitCode, out }).toMatchObject({ exitCode: 0, out: expect.stringContaining('No differences.') });
+    const [, why] = /This verify is not recorded for the cut-over, since (.*)\n/.exec(out) ?? [];
+    const { verifiedAt } = await readCutover(store, prefix);
+    return { why, isRecorded: verifiedAt !== undefined };
+  };
+  const of = (...ids: string[]) =>
+    ids.map((organizationId) => ({ organizationId, userId: 'ada', username: 'Ada' }));
+
+  test('if the source has no profiles', async () => {
+    await setMode('mirror');
+    expect(await verified({ denylist: [{ organizationId: 'acme', username: 'root' }] })).toEqual({
+      why: expect.stringContaining('the source has no profiles'),
+      isRecorded: false,
+    });
+  });
+
+  test('if an organization that was migrated or used is not in the source: its gaps stay', async () => {
+    await setMode('mirror');
+    await createTool(undefined, prefix).text('apply', '--source', writeSource({ profiles: of('other') }));
+    await store.sadd(forwardedOrganizationsKey(prefix), 'acme', 'unknown here');
+    for (const id of ['acme', 'unknown here']) await store.hset(gapsKey(base(id)), 'unknown-key', gap);
+    expect(await verified({ profiles: of('acme') })).toEqual({
+      why: expect.stringContaining('does not have 2 organizations in use (other, unknown here)'),
+      isRecorded: false,
+    });
+    expect(await store.hkeys(gapsKey(base('acme')))).toEqual(['unknown-key']);
+
+    const described = [{ organizationId: 'unknown here' }];
+    expect(await verified({ profiles: of('acme', 'other'), organizations: described })).toEqual({
+      why: undefined,
+      isRecorded: true,
+    });
+    for (const id of ['acme', 'unknown here']) expect(await store.exists(gapsKey(base(id)))).toBe(0);
+  });
+
+  test('if the source has no denylist where there is one, or a change of it is in doubt', async () => {
+    await setMode('mirror');
+    const why = expect.stringContaining('the source has no denylist');
+    await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
+    await store.hset(gapsKey(base('acme')), 'denylist-outcome-unknown', gap);
+    expect(await verified({ profiles: of('acme') })).toEqual({ why, isRecorded: false });
+    expect(await verified({ profiles: of('acme'), denylist: [] })).toEqual({
+      why: undefined,
+      isRecorded: true,
+    });
+  });
 });
 
 test('an apply of files overwrites nothing that was adopted from the legacy service after --as-of', async () => {
