@@ -1,5 +1,6 @@
 import { findOmission, recordVerified } from '../../cutover/verdict/verified.ts';
-import type { SourceChoice } from '../../migration/engine/read/choose.ts';
+import type { MigrationContext } from '../../migration/engine/context.ts';
+import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { isRun, requestFullRound, readRun } from '../../migration/runs/runs.ts';
@@ -18,7 +19,7 @@ export async function verify(
   choice: SourceChoice & SessionChoice,
 ): Promise<CommandResult> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
-    const { store, prefix, issues } = context;
+    const { store, issues } = context;
     const replicationIds = await replicationIdsOf(store);
     const isKnown = await isRun(context, chosen.run);
     const state = await readRun(context, chosen.run);
@@ -29,20 +30,8 @@ export async function verify(
     const { differences } = verified;
     const isFine = differences === 0;
     if (!isFine) await requestFullRound(context, chosen.run);
-    const { openedAt } = chosen;
     const isClean = isFine && choice.org === undefined && choice.entities === undefined;
-    const mode = await store.hget(cutoverKey(prefix), 'mode');
-    const organizations = new Set(context.organizations.all().map(({ id }) => id));
-    const omission =
-      isClean && mode !== null
-        ? await findOmission(store, prefix, { entities: scope.entities, organizations })
-        : undefined;
-    if (isClean && openedAt !== undefined && omission === undefined) {
-      const ageMs = performance.now() - openedAt;
-      const hasConflicts = issues.count('username-conflict') > 0;
-      await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
-    }
-    const whyNotRecorded = openedAt === undefined ? undated : omission;
+    const whyNotRecorded = isClean ? await record(chosen, context, replicationIds) : undefined;
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;
     const found = counted(differences, 'difference');
     return {
@@ -56,9 +45,9 @@ export async function verify(
           : '',
         listIssues(issues, 'Changed here since (not a failure):', ['changed-here']),
         isFine ? 'No differences.' : found,
-        isClean && mode === 'mirror' && whyNotRecorded !== undefined
-          ? `This verify is not recorded for the cut-over, since ${whyNotRecorded}.`
-          : '',
+        whyNotRecorded === undefined
+          ? ''
+          : `This verify is not recorded for the cut-over, since ${whyNotRecorded}.`,
       ],
       json: {
         differences,
@@ -79,6 +68,27 @@ export async function verify(
         : `${found} between the source and Redis: ${remedies(scope.entities, issues, { ...verified, hasAccepted }).join(', ')}, then verify again`,
     };
   });
+}
+
+/** Records a clean verify of everything for the cut-over. Returns why it does not count in mirror, if it does not. */
+async function record(
+  { openedAt, scope }: Chosen,
+  { store, prefix, issues, organizations }: MigrationContext,
+  replicationIds: string,
+): Promise<string | undefined> {
+  const mode = await store.hget(cutoverKey(prefix), 'mode');
+  if (mode === null) return undefined;
+  const compared = {
+    entities: scope.entities,
+    organizations: new Set(organizations.all().map(({ id }) => id)),
+  };
+  const whyNot = openedAt === undefined ? undated : await findOmission(store, prefix, compared);
+  if (openedAt !== undefined && whyNot === undefined) {
+    const ageMs = performance.now() - openedAt;
+    const hasConflicts = issues.count('username-conflict') > 0;
+    await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
+  }
+  return mode === 'mirror' ? whyNot : undefined;
 }
 
 const undated = 'the age of the files is unknown: give --as-of the time at which their export began';
