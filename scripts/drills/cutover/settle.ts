@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { modes, type Mode } from '../../../src/cutover/modes.ts';
 import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
-import { replicationIdsOf } from '../../../src/redis/connection/client.ts';
+import { replicationIdsOf, storeTime } from '../../../src/redis/connection/client.ts';
 import { cutoverKey, gapsKey, organizationBase, unsettledKey } from '../../../src/redis/keys.ts';
 import { keyPrefix } from '../history/deployment.ts';
 import type { Traffic } from './clients.ts';
@@ -41,7 +41,11 @@ export async function prepare(site: Site, newName: (user: string) => string, mod
   await mustBeEqual(site);
   if (mode !== 'mirror') return;
   const replicationIds = await replicationIdsOf(store);
-  await recordVerified(store, keyPrefix, { ageMs: 0, replicationIds, hasConflicts: false });
+  await recordVerified(store, keyPrefix, {
+    snapshotAt: await storeTime(store),
+    replicationIds,
+    hasConflicts: false,
+  });
 }
 
 /** From mode to mode, as an operator would. */

@@ -26,8 +26,8 @@ export function addSourceOptions<Own extends Command>(command: Own): Own {
       .option('--org <organization>', 'only this organization', parseId)
       .option(
         '--as-of <time>',
-        'for files, during a cut-over: when their export began, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
-        parsePastInstant,
+        'for files, during a cut-over: when their export began, by the clock of Redis, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
+        parseInstant,
       )
       .addOption(runOption())
       // More at once would hold Redis for longer than other requests should wait.
@@ -99,12 +99,11 @@ export function notEmpty(value: string): string {
   throw new InvalidArgumentError('It must not be empty.');
 }
 
-function parsePastInstant(value: string): number {
+function parseInstant(value: string): number {
   const instant = readInstant(value);
   if (typeof instant !== 'number') {
     throw new InvalidArgumentError('It must be a date and a time with a zone, such as 2026-01-31T18:00:00Z.');
   }
-  if (instant > Date.now()) throw new InvalidArgumentError('It must not be in the future.');
   return instant;
 }
 

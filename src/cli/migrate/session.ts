@@ -7,7 +7,13 @@ import { serverUrl } from '../../lib/hosts.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { openStoreForTool } from '../../redis/connection/open.ts';
-import { openChosen, type Chosen, type SourceChoice } from '../../migration/engine/read/choose.ts';
+import {
+  openChosen,
+  type Chosen,
+  type SnapshotTime,
+  type SourceChoice,
+} from '../../migration/engine/read/choose.ts';
+import { formatInstant } from '../../lib/iso8601.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createTallies } from '../../migration/analysis/outcomes.ts';
 import { createWorkspace } from '../../migration/analysis/workspace.ts';
@@ -33,8 +39,8 @@ export interface CliEnvironment extends Shell {
 export interface SessionChoice {
   report?: string | undefined;
   trustSource?: boolean | undefined;
-  /** `performance.now()` before the source's snapshot was opened; undefined if unknown. */
-  openedAt?: number | undefined;
+  /** When the source was as it is read; undefined if unknown. */
+  snapshot?: SnapshotTime | undefined;
   /** Whether the command writes records: then it is registered while it works, and stops in the mode reverse. */
   writes?: boolean | undefined;
 }
@@ -53,7 +59,7 @@ export async function withSource<Own extends Report>(
   const chosen = await openChosen(choice, environment.env, environment.signal);
   try {
     requireSeparateReport(choice, chosen.source.ignored);
-    return await withSession(environment, { ...choice, openedAt: chosen.openedAt }, async (context) =>
+    return await withSession(environment, { ...choice, snapshot: chosen.snapshot }, async (context) =>
       commandResult(command, startedAt, await work(chosen, context), context.issues, chosen),
     );
   } finally {
@@ -104,8 +110,7 @@ export async function withSession<Result>(
     releasers.onClose('temporary files', workspace.close);
     const { keyPrefix: prefix } = config;
     const pictureUrlPrefix = pictureUrlPrefixOf(config);
-    // By the clock of Redis, as adoptions are; that of this machine may differ.
-    const snapshotAt = choice.openedAt && (await storeTime(store)) - (performance.now() - choice.openedAt);
+    const snapshotAt = choice.snapshot && (await onStoreClock(store, choice.snapshot));
     const marksFrom = await firstEpochThatCounts(store, prefix, snapshotAt);
     const workUnder = async (epoch: number, ending: AbortSignal): Promise<Result> =>
       await work({
@@ -139,6 +144,16 @@ export async function withSession<Result>(
     progress.stop();
     await releasers.close();
   }
+}
+
+/** By the clock of Redis, as adoptions are; that of this machine may differ. Throws a UsageError for one to come. */
+async function onStoreClock(store: RedisClient, snapshot: SnapshotTime): Promise<number> {
+  const now = await storeTime(store);
+  if ('openedAt' in snapshot) return now - (performance.now() - snapshot.openedAt);
+  if (snapshot.asOf <= now) return snapshot.asOf;
+  throw new UsageError(
+    `--as-of must not be in the future: by the clock of Redis it is ${formatInstant(now)}`,
+  );
 }
 
 /**

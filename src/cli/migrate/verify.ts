@@ -72,8 +72,8 @@ export async function verify(
 
 /** Records a clean verify of everything for the cut-over. Returns why it does not count in mirror, if it does not. */
 async function record(
-  { openedAt, scope }: Chosen,
-  { store, prefix, issues, organizations }: MigrationContext,
+  { source, scope }: Chosen,
+  { store, prefix, issues, organizations, snapshotAt }: MigrationContext,
   replicationIds: string,
 ): Promise<string | undefined> {
   const mode = await store.hget(cutoverKey(prefix), 'mode');
@@ -82,16 +82,18 @@ async function record(
     entities: scope.entities,
     organizations: new Set(organizations.all().map(({ id }) => id)),
   };
-  const whyNot = openedAt === undefined ? undated : await findOmission(store, prefix, compared);
-  if (openedAt !== undefined && whyNot === undefined) {
-    const ageMs = performance.now() - openedAt;
+  const undated = source.mayLag === true ? laggingDatabase : undatedFiles;
+  const whyNot = snapshotAt === undefined ? undated : await findOmission(store, prefix, compared);
+  if (snapshotAt !== undefined && whyNot === undefined) {
     const hasConflicts = issues.count('username-conflict') > 0;
-    await recordVerified(store, prefix, { ageMs, replicationIds, hasConflicts });
+    await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts });
   }
   return mode === 'mirror' ? whyNot : undefined;
 }
 
-const undated = 'the age of the files is unknown: give --as-of the time at which their export began';
+const laggingDatabase =
+  'the database only has what another server sends it, and may lag behind: verify against that server';
+const undatedFiles = 'the age of the files is unknown: give --as-of the time at which their export began';
 
 /** What an apply under another name has accepted or migrated is not looked for. */
 function unknownRun(run: string): string {

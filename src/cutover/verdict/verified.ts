@@ -1,5 +1,5 @@
 import { counted } from '../../lib/numbers.ts';
-import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import {
   claimsKey,
@@ -59,18 +59,22 @@ async function hasDenylist(store: RedisClient, base: string): Promise<boolean> {
 
 /**
  * Records a verify that has found no difference, and removes what it has settled: everything on record from before its
- * snapshot was opened, `ageMs` ago. `replicationIds` are those of Redis before anything was compared. If names that two
+ * snapshot was opened (`snapshotAt`, ms by the store's clock). `replicationIds` are those of Redis before anything was compared. If names that two
  * users have in the source were accepted, the records of users who lost theirs stay. Where no mode was ever stored,
  * nothing is recorded.
  */
 export async function recordVerified(
   store: RedisClient,
   prefix: string,
-  { ageMs, replicationIds, hasConflicts }: { ageMs: number; replicationIds: string; hasConflicts: boolean },
+  {
+    snapshotAt,
+    replicationIds,
+    hasConflicts,
+  }: { snapshotAt: number; replicationIds: string; hasConflicts: boolean },
 ): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await store.hexists(key, 'mode')) === 0) return;
-  const openedAt = Math.floor((await storeTime(store)) - ageMs);
+  const openedAt = Math.floor(snapshotAt);
 
   const recorded: Recorded[] = ['unsettled', 'differing', 'failed', 'gaps'];
   if (!hasConflicts) recorded.push('lost-names');

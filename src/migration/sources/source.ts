@@ -54,6 +54,8 @@ export interface Source {
    * transaction that was open when reading began. Infinity for files; 0 if a database does not say.
    */
   readonly settledUntil: number;
+  /** Whether what is read may be older than the moment at which it was opened, as from a replica. */
+  readonly mayLag?: boolean;
   /** Whether it is read whole whatever `since` says, as files are. */
   readonly isReadWhole: boolean;
   /** The same as long as nothing in it has changed; absent if that cannot be known. */

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cutover.ts';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
@@ -96,6 +96,20 @@ test('a clean verify of files counts where --as-of says when they were exported'
   expect(verifiedAt).toBeLessThanOrEqual(exportedAt + performance.now() - begun);
 });
 
+test('--as-of is by the clock of Redis, whatever the clock of the machine', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  const args = ['--source', source(), '--as-of', new Date(Date.now() - 5000).toISOString()];
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
+  try {
+    expect(await tool.text('apply', ...args)).toMatchObject({ exitCode: 0 });
+    expect(await tool.text('verify', ...args)).toMatchObject({ exitCode: 0 });
+  } finally {
+    clock.mockRestore();
+  }
+  expect((await readCutover(store, prefix)).verifiedAt).toBe(Date.parse(args[3] ?? ''));
+});
+
 describe('a clean verify is not recorded', () => {
   const gap = JSON.stringify({ count: 1, first: 1, last: 1 });
   const base = (id: string) => organizationBase(prefix, id);
@@ -172,7 +186,7 @@ test('an apply of files overwrites nothing that was adopted from the legacy serv
 test.each([
   ['postgres://reader@127.0.0.1/game', '2026-01-31T18:00:00Z', 'a database is read as it is now'],
   ['.', 'yesterday', 'a date and a time with a zone'],
-  ['.', '2999-01-01T00:00:00Z', 'It must not be in the future'],
+  [source(), '2999-01-01T00:00:00Z', '--as-of must not be in the future: by the clock of Redis it is 20'],
 ])('--as-of with %s as of %s is wrong usage', async (from, asOf, reason) => {
   const { exitCode, err } = await createTool(undefined, prefix).text(
     'verify',

@@ -4,6 +4,7 @@ import { readDoubts } from '../../../src/cutover/compare/summary.ts';
 import { findEvidence, gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
 import { judge, judgeDoubts, type Finding } from '../../../src/cutover/verdict/readiness.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
+import { storeTime } from '../../../src/redis/connection/client.ts';
 import { organizationsKey, unsettledKey } from '../../../src/redis/keys.ts';
 import { runTool } from '../../support/tools/admin.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
@@ -30,9 +31,9 @@ const doubtsNow = async (): Promise<Finding[]> => {
 };
 const codes = (findings: Finding[]): string[] => findings.map(({ code }) => code);
 const marks = () => here.bridge.store.hgetall(unsettledKey(here.organization.base));
-const verify = () =>
-  recordVerified(here.bridge.store, here.bridge.config.keyPrefix, {
-    ageMs: 0,
+const verify = async () =>
+  await recordVerified(here.bridge.store, here.bridge.config.keyPrefix, {
+    snapshotAt: await storeTime(here.bridge.store),
     replicationIds: '',
     hasConflicts: false,
   });

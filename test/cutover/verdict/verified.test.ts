@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { readState } from '../../../src/cutover/verdict/evidence.ts';
 import { recordVerified } from '../../../src/cutover/verdict/verified.ts';
-import { replicationIdsOf } from '../../../src/redis/connection/client.ts';
+import { replicationIdsOf, storeTime } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
@@ -28,7 +28,11 @@ test("a clean verify is dated by its snapshot, on the store's clock", async () =
   const prefix = freshPrefix();
   await store.hset(`${prefix}cutover`, 'mode', 'mirror');
   const { now: before } = await readCutover(store, prefix);
-  await recordVerified(store, prefix, { ageMs: 5000, replicationIds: '', hasConflicts: false });
+  await recordVerified(store, prefix, {
+    snapshotAt: (await storeTime(store)) - 5000,
+    replicationIds: '',
+    hasConflicts: false,
+  });
   const { verifiedAt = 0, now: after } = await readCutover(store, prefix);
   expect(verifiedAt).toBeGreaterThanOrEqual(before - 5001);
   expect(verifiedAt).toBeLessThanOrEqual(after - 5000);
@@ -40,7 +44,7 @@ test('a clean verify does not count once another server has taken over, which ma
   const prefix = freshPrefix();
   await own.hset(`${prefix}cutover`, 'mode', 'mirror');
   await recordVerified(own, prefix, {
-    ageMs: 0,
+    snapshotAt: await storeTime(own),
     replicationIds: await replicationIdsOf(own),
     hasConflicts: false,
   });
@@ -55,7 +59,11 @@ test('a clean verify does not count once another server has taken over, which ma
 
 test('a clean verify writes nothing if there is no cut-over', async () => {
   const prefix = freshPrefix();
-  await recordVerified(store, prefix, { ageMs: 5000, replicationIds: '', hasConflicts: false });
+  await recordVerified(store, prefix, {
+    snapshotAt: (await storeTime(store)) - 5000,
+    replicationIds: '',
+    hasConflicts: false,
+  });
   expect(await store.exists(`${prefix}cutover`)).toBe(0);
 });
 
@@ -94,13 +102,21 @@ describe('what is on record of an organization', () => {
     );
 
   test('a clean verify removes what is older than its snapshot, and nothing else', async () => {
-    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
+    await recordVerified(store, prefix, {
+      snapshotAt: (await storeTime(store)) - 60_000,
+      replicationIds: '',
+      hasConflicts: false,
+    });
     expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['both', 'new']]);
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
   test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
-    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: true });
+    await recordVerified(store, prefix, {
+      snapshotAt: (await storeTime(store)) - 60_000,
+      replicationIds: '',
+      hasConflicts: true,
+    });
     expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new', 'old'], ['both', 'new']]);
   });
 
@@ -109,7 +125,11 @@ describe('what is on record of an organization', () => {
     const later = (await readCutover(store, prefix)).now;
     await store.hset(unsettledKey(base), ...users('settled').flatMap((user) => [user, '5:1000']));
     await store.hset(unsettledKey(base), ...users('later').flatMap((user) => [user, `5:${later}`]));
-    await recordVerified(store, prefix, { ageMs: 60_000, replicationIds: '', hasConflicts: false });
+    await recordVerified(store, prefix, {
+      snapshotAt: (await storeTime(store)) - 60_000,
+      replicationIds: '',
+      hasConflicts: false,
+    });
     expect((await left())[0]).toEqual(['both', 'new', ...users('later')].sort());
   });
 

@@ -37,12 +37,20 @@ export interface SourceChoice {
   asOf?: number | undefined;
 }
 
+/** When a source was as it is read. */
+export type SnapshotTime =
+  /** As the operator says; ms since 1970, by the clock of Redis. */
+  | { asOf: number }
+  /** A moment before its snapshot was opened, by `performance.now()`. */
+  | { openedAt: number };
+
 /** A source as chosen, opened; whoever opens it closes it. */
 export type Chosen = Awaited<ReturnType<typeof openChosen>>;
 
 /** Opens what was chosen, unless aborted; the environment may have its password. Mistakes are UsageErrors. */
 export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, signal?: AbortSignal) {
-  const openedAt = openingTime(choice);
+  const openedAt = performance.now();
+  requireFiles(choice);
   const { source, mappingText } = await open(choice, env, signal);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
@@ -65,8 +73,8 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, s
   };
   return {
     source,
-    /** `performance.now()` before its snapshot was opened; undefined for files whose age was not given. */
-    openedAt,
+    /** Undefined for files whose age was not given, and for a database that may lag behind another one. */
+    snapshot: snapshotOf(choice, source, openedAt),
     scope,
     run: choice.run ?? defaultRunName(place),
     /** Identifies a source with its mapping. */
@@ -96,10 +104,17 @@ async function open(
   }
 }
 
-function openingTime({ source, asOf }: SourceChoice): number | undefined {
-  if (!isDatabaseUrl(source)) return asOf && performance.now() - (Date.now() - asOf);
-  if (asOf !== undefined) {
+function snapshotOf(
+  { source: location, asOf }: SourceChoice,
+  { mayLag = false }: Source,
+  openedAt: number,
+): SnapshotTime | undefined {
+  if (!isDatabaseUrl(location)) return asOf === undefined ? undefined : { asOf };
+  return mayLag ? undefined : { openedAt };
+}
+
+function requireFiles({ source, asOf }: SourceChoice): void {
+  if (asOf !== undefined && isDatabaseUrl(source)) {
     throw new UsageError('--as-of is for files: a database is read as it is now, so leave it out');
   }
-  return performance.now();
 }

@@ -26,6 +26,8 @@ interface Query {
 export interface Database {
   /** As Source.settledUntil. */
   readonly settledUntil: number;
+  /** As Source.mayLag. */
+  readonly mayLag: boolean;
   quote: (name: string) => string;
   /** A column as an expression whose values are compared byte by byte. */
   exact: (name: string) => string;

@@ -36,6 +36,10 @@ const settledQuery = `
   FROM information_schema.innodb_trx
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
 
+const lagQuery = `
+  SELECT @@GLOBAL.read_only NOT IN ('0', 'OFF') OR EXISTS (
+    SELECT * FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon')`;
+
 const sessionSettings = [
   // Reading may pause for as long as Redis is slow, and no limit of the server's may leave out rows.
   "SET NAMES utf8mb4, time_zone = '+00:00', sql_select_limit = 18446744073709551615, wait_timeout = 86400, net_write_timeout = 86400, " +
@@ -64,7 +68,7 @@ const pageBytes = 64 * 1024;
 
 /** Connects to MySQL or MariaDB, inside one consistent snapshot (of InnoDB's tables) that lasts until close. */
 export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Promise<Database> {
-  const { connection, settledUntil } = await connect(address, signal);
+  const { connection, settledUntil, mayLag } = await connect(address, signal);
   /** Whether the server has yet to send what was asked for. */
   let isBusy = false;
   const run = async (sql: string, where: string) => {
@@ -109,6 +113,7 @@ export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Pro
 
   return {
     settledUntil,
+    mayLag,
     quote,
     exact: (name) => `CAST(${quote(name)} AS BINARY)`,
     describe: async (select, where) => {
@@ -180,9 +185,10 @@ async function connect(address: DatabaseUrl, signal: AbortSignal | undefined) {
     // The table of transactions has times of the server's own zone.
     await ask("SET time_zone = 'SYSTEM'");
     const settledUntil = Number((await ask(settledQuery).catch(() => 0)) ?? 0);
+    const mayLag = Number(await ask(lagQuery)) === 1;
     for (const sql of sessionSettings) await ask(sql);
     for (const limit of ownLimits) await ask(`SET SESSION ${limit} = 0`).catch(() => {});
-    return { connection, settledUntil };
+    return { connection, settledUntil, mayLag };
   } catch (error) {
     connection.destroy();
     throw unreachable(error, address, ssl !== undefined);

@@ -58,6 +58,11 @@ const settledQuery = `
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
 
+// A server that replays or subscribes to what another one writes.
+const lagQuery = `
+  SELECT (pg_is_in_recovery() OR EXISTS (SELECT FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid
+    WHERE pg_database.datname = current_database() AND subenabled))::int`;
+
 // Arrays, composites and the pseudo-type of rows, whose text would be a value such as {a,b} or (a,b).
 const multipleTypesQuery = "SELECT oid FROM pg_type WHERE typcategory IN ('A', 'C', 'P')";
 const severalValues =
@@ -80,6 +85,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     }
   };
   let settledUntil = 0;
+  let mayLag = false;
   signal?.addEventListener('abort', disconnect);
   try {
     await client.connect();
@@ -87,6 +93,8 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
       .query<Cell[]>({ text: settledQuery, rowMode: 'array' })
       .catch(() => undefined);
     settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
+    const lag = await client.query<Cell[]>({ text: lagQuery, rowMode: 'array' });
+    mayLag = Number(lag.rows[0]?.[0]) === 1;
     // So that the query of a reader that is gone does not run on; not every version and system can tell.
     await client.query("SET client_connection_check_interval = '5s'").catch(() => {});
     await client.query(sessionSettings.join(';'));
@@ -113,6 +121,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
 
   return {
     settledUntil,
+    mayLag,
     quote: escapeIdentifier,
     exact: (name) => `${escapeIdentifier(name)}::text COLLATE "C"`,
     describe: async (select, where) => {

@@ -31,8 +31,8 @@ export async function openTables(
   } finally {
     signal?.removeEventListener('abort', stop);
   }
-  const { settledUntil, close } = database;
-  return createSource(readers, { name: shown, ignored: [], settledUntil, isReadWhole: false, close });
+  const { settledUntil, mayLag, close } = database;
+  return createSource(readers, { name: shown, ignored: [], settledUntil, mayLag, isReadWhole: false, close });
 }
 
 type Key = readonly string[];
