@@ -1,4 +1,4 @@
-import { findOmission, recordVerified } from '../../cutover/verdict/verified.ts';
+import { findOmission, recordVerified, withdrawVerified } from '../../cutover/verdict/verified.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
@@ -19,7 +19,7 @@ export async function verify(
   choice: SourceChoice & SessionChoice,
 ): Promise<CommandResult> {
   return await withSource('verify', environment, choice, async (chosen, context) => {
-    const { store, issues } = context;
+    const { store, prefix, issues } = context;
     const replicationIds = await replicationIdsOf(store);
     const isKnown = await isRun(context, chosen.run);
     const state = await readRun(context, chosen.run);
@@ -29,7 +29,10 @@ export async function verify(
     const verified = await compareBoth(scope, context, chosen.run);
     const { differences } = verified;
     const isFine = differences === 0;
-    if (!isFine) await requestFullRound(context, chosen.run);
+    if (!isFine) {
+      await requestFullRound(context, chosen.run);
+      await withdrawVerified(store, prefix);
+    }
     const isClean = isFine && choice.org === undefined && choice.entities === undefined;
     const whyNotRecorded = isClean ? await record(chosen, context, replicationIds) : undefined;
     const only = choice.org === undefined ? '' : `, organization ${choice.org} alone`;

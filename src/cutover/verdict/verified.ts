@@ -88,3 +88,8 @@ export async function recordVerified(
   }
   await store.hset(key, { verified: String(openedAt), 'verified-on': replicationIds });
 }
+
+/** Withdraws the clean verify on record, since a later one has found differences. */
+export async function withdrawVerified(store: RedisClient, prefix: string): Promise<void> {
+  await store.hdel(cutoverKey(prefix), 'verified', 'verified-on');
+}

@@ -110,6 +110,19 @@ test('--as-of is by the clock of Redis, whatever the clock of the machine', asyn
   expect((await readCutover(store, prefix)).verifiedAt).toBe(Date.parse(args[3] ?? ''));
 });
 
+test('a verify that finds differences withdraws the clean one before it', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  const files = source();
+  const asOf = ['--as-of', new Date().toISOString()];
+  await tool.text('apply', '--source', files, ...asOf);
+  await tool.text('verify', '--source', files, ...asOf);
+  expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
+  const other = writeSource({ profiles: [{ organizationId: 'acme', userId: 'ada', username: 'Bob' }] });
+  expect(await tool.text('verify', '--source', other)).toMatchObject({ exitCode: 1 });
+  expect((await readCutover(store, prefix)).verifiedAt).toBeUndefined();
+});
+
 describe('a clean verify is not recorded', () => {
   const gap = JSON.stringify({ count: 1, first: 1, last: 1 });
   const base = (id: string) => organizationBase(prefix, id);
