@@ -1,4 +1,5 @@
-import { findOmission, recordVerified, withdrawVerified } from '../../cutover/verdict/verified.ts';
+import { findOmission } from '../../cutover/verdict/omission.ts';
+import { recordVerified, withdrawVerified } from '../../cutover/verdict/verified.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
 import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
@@ -76,20 +77,25 @@ export async function verify(
 /** Records a clean verify of everything for the cut-over. Returns why it does not count in mirror, if it does not. */
 async function record(
   { source, scope }: Chosen,
-  { store, prefix, issues, organizations, snapshotAt }: MigrationContext,
+  { store, prefix, issues, organizations: all, snapshotAt }: MigrationContext,
   replicationIds: string,
 ): Promise<string | undefined> {
   const mode = await store.hget(cutoverKey(prefix), 'mode');
   if (mode === null) return undefined;
-  const compared = {
-    entities: scope.entities,
-    organizations: new Set(organizations.all().map(({ id }) => id)),
-  };
-  const undated = source.mayLag === true ? laggingDatabase : undatedFiles;
-  const whyNot = snapshotAt === undefined ? undated : await findOmission(store, prefix, compared);
-  if (snapshotAt !== undefined && whyNot === undefined) {
-    const hasConflicts = issues.count('username-conflict') > 0;
-    await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts });
+  let whyNot = source.mayLag === true ? laggingDatabase : undatedFiles;
+  if (snapshotAt !== undefined) {
+    const organizations = new Set(all.all().map(({ id }) => id));
+    const omission = await findOmission(store, prefix, {
+      entities: scope.entities,
+      organizations,
+      snapshotAt,
+    });
+    if (omission === undefined) {
+      const hasConflicts = issues.count('username-conflict') > 0;
+      await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts });
+      return undefined;
+    }
+    whyNot = omission;
   }
   return mode === 'mirror' ? whyNot : undefined;
 }

@@ -4,6 +4,7 @@ import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
 import {
   cutoverKey,
+  denylistKey,
   forwardedOrganizationsKey,
   gapsKey,
   organizationBase,
@@ -164,6 +165,19 @@ describe('a clean verify is not recorded', () => {
       isRecorded: true,
     });
     for (const id of ['acme', 'unknown here']) expect(await store.exists(gapsKey(base(id)))).toBe(0);
+  });
+
+  test('if a user came from it with a name that was banned since', async () => {
+    await setMode('mirror');
+    const profiles = of('acme');
+    await createTool(undefined, prefix).text('apply', '--source', writeSource({ profiles: of('acme') }));
+    const later = Date.now() + 60_000;
+    await store.hset(`${base('acme')}cutover:adoptions`, 'name:Ada', later);
+    expect((await verified({ profiles, denylist: [] })).isRecorded).toBe(true);
+    await store.hset(denylistKey(base('acme'), '0'), 'Ada', '');
+    expect(await verified({ profiles, denylist: [] })).toMatchObject({
+      why: expect.stringContaining('in acme a user has the name "Ada", which was banned after'),
+    });
   });
 
   test('if the source has no denylist where there is one, or a change of it is in doubt', async () => {

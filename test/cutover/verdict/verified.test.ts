@@ -111,6 +111,18 @@ describe('what is on record of an organization', () => {
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
   });
 
+  test('a clean verify forgets which denied names were adopted before its snapshot, and nothing else of that', async () => {
+    const now = await storeTime(store);
+    const key = `${base}cutover:adoptions`;
+    await store.hset(key, { drawn: 3, barrier: 2, 'denylist-at': 1000, 'name:old': 1000, 'name:new': now });
+    await recordVerified(store, prefix, {
+      snapshotAt: now - 60_000,
+      replicationIds: '',
+      hasConflicts: false,
+    });
+    expect((await store.hkeys(key)).sort()).toEqual(['barrier', 'denylist-at', 'drawn', 'name:new']);
+  });
+
   test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
     await recordVerified(store, prefix, {
       snapshotAt: (await storeTime(store)) - 60_000,

@@ -331,6 +331,16 @@ describe('a record of the source', () => {
     expect(await apply('denylist', ['root', 'root'])).toEqual(applied('created'));
   });
 
+  test('denies no name of which a change was adopted since its snapshot, but all others', async () => {
+    const nameAt = (at: number) => store.hset(`${base}cutover:adoptions`, 'name:root', at);
+    await nameAt(snapshotAt);
+    expect(await apply('denylist', ['root', 'root'])).toEqual(applied('kept'));
+    expect(await apply('denylist', ['other', 'other'])).toEqual(applied('created'));
+    await nameAt(snapshotAt - 1);
+    expect(await apply('denylist', ['root', 'root'], '')).toEqual(applied('kept'));
+    expect(await apply('denylist', ['root', 'root'])).toEqual(applied('created'));
+  });
+
   test('changes no API key that was made or revoked here', async () => {
     await store.hset(apiKeyKey(base, 'made'), { i: 'k_1', r: 'player', b: 1 });
     await store.hset(apiKeyKey(base, 'revoked'), { i: 'k_2', r: 'player', x: 1 });

@@ -4,11 +4,11 @@
 --
 -- the cursor of the next call, 0 at the end
 
--- unsettled | differing | failed | lost-names | gaps; the cursor, 0 at first; when the snapshot was opened (ms).
+-- unsettled | differing | failed | lost-names | gaps | denied-names; the cursor, 0 at first; when the snapshot was opened (ms).
 local what, cursor, opened_at = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local keys = {
   unsettled = unsettled_key(), differing = differing_users_key(), failed = failed_adoptions_key(),
-  ['lost-names'] = lost_names_key(), gaps = gaps_key(),
+  ['lost-names'] = lost_names_key(), gaps = gaps_key(), ['denied-names'] = adoptions_key(),
 }
 local function time_of(value) return cjson.decode(value).at end
 local recorded_at = {
@@ -16,6 +16,7 @@ local recorded_at = {
   failed = time_of,
   ['lost-names'] = function(value) return tonumber(string.match(value, '^%d+')) end,
   gaps = function(value) return cjson.decode(value).last end,
+  ['denied-names'] = function(value, field) return field:find('^name:') and tonumber(value) or opened_at end,
 }
 
 local found = redis.call('HSCAN', keys[what], cursor, 'COUNT', 500)
@@ -23,7 +24,7 @@ for i = 1, #found[2], 2 do
   local field, value = found[2][i], found[2][i + 1]
   if what == 'unsettled' then
     settle(field, '', opened_at)
-  elseif recorded_at[what](value) < opened_at then
+  elseif recorded_at[what](value, field) < opened_at then
     redis.call('HDEL', keys[what], field)
   end
 end

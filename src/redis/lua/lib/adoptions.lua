@@ -6,10 +6,19 @@ local function draw_number() return redis.call('HINCRBY', adoptions_key(), 'draw
 local function move_barrier() redis.call('HSET', adoptions_key(), 'barrier', draw_number()) end
 local function barrier() return tonumber(redis.call('HGET', adoptions_key(), 'barrier') or 0) end
 
--- Whether a denylist change was adopted after a snapshot was opened (ms; '' if unknown, then any counts).
-local function is_denylist_newer(snapshot_at)
-  local adopted_at = redis.call('HGET', adoptions_key(), 'denylist-at')
-  return adopted_at and tonumber(adopted_at) >= (tonumber(snapshot_at) or 0)
+-- Records that a change of a denied name was adopted; without a name, of the whole denylist.
+local function mark_adopted_name(normalized_name)
+  local field = normalized_name and 'name:' .. normalized_name or 'denylist-at'
+  redis.call('HSET', adoptions_key(), field, now_ms())
+end
+
+-- Whether a change of a name, or of the whole denylist, was adopted after a snapshot was opened (ms).
+local function is_name_adopted_since(normalized_name, snapshot_at)
+  for _, field in ipairs({ 'denylist-at', 'name:' .. normalized_name }) do
+    local adopted_at = redis.call('HGET', adoptions_key(), field)
+    if adopted_at and tonumber(adopted_at) >= snapshot_at then return true end
+  end
+  return false
 end
 
 -- Changes that were forwarded and not adopted yet, by user; '' is the denylist. Each is `change:due:at` or

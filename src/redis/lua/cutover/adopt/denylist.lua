@@ -18,6 +18,7 @@ rows = cjson.decode(rows)
 if kind == 'ban' then
   for _, row in ipairs(rows) do
     local name, normalized_name, replacement, normalized_replacement = unpack(row)
+    mark_adopted_name(normalized_name)
     -- "A name that is already denied is skipped." (contract 4.3.3)
     if not is_denied(index, normalized_name) then
       redis.call('HSET', list, normalized_name, spelling_of(name, normalized_name))
@@ -33,7 +34,10 @@ if kind == 'ban' then
     end
   end
 elseif kind == 'remove' then
-  for _, row in ipairs(rows) do redis.call('HDEL', list, row[2]) end
+  for _, row in ipairs(rows) do
+    mark_adopted_name(row[2])
+    redis.call('HDEL', list, row[2])
+  end
 elseif kind == 'stage' then
   if #rows == 0 then redis.call('UNLINK', stage_key()) end
   -- While it has an owner, nobody takes the stage for one that was left behind.
@@ -43,6 +47,6 @@ elseif kind == 'stage' then
 else
   if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end
   commit_stage(index)
+  mark_adopted_name()
 end
-redis.call('HSET', adoptions_key(), 'denylist-at', now_ms())
 return 'applied'
