@@ -45,6 +45,11 @@ async function run<T>(
   }
 }
 
+/** Whether there is no such object by the status alone: not every service has an error code in the body. */
+function isMissing({ cause }: MediaUnavailableError): boolean {
+  return cause instanceof S3ServiceException && cause.name === 'NotFound';
+}
+
 function isForbidden({ cause }: MediaUnavailableError): boolean {
   return cause instanceof S3ServiceException && cause.$metadata.httpStatusCode === 403;
 }
@@ -86,7 +91,7 @@ export async function openBucket(
       // Such as "bytes 0-99/1234".
       return { size: Number(found.ContentRange?.split('/')[1] ?? bytes.length), bytes };
     }).catch((error: MediaUnavailableError) => {
-      if (hidesMissing && isForbidden(error)) return undefined;
+      if (isMissing(error) || (hidesMissing && isForbidden(error))) return undefined;
       throw error;
     });
   };

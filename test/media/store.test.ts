@@ -176,6 +176,32 @@ test('a bucket that stops responding fails every operation instead of hanging', 
   }
 });
 
+test('a bucket that says 404 without an error code has no such picture, and takes none if it does not exist', async () => {
+  const objects = new Set<string>();
+  let exists = true;
+  const server = createServer((request, response) => {
+    request.resume();
+    const { method, url = '' } = request;
+    if (method === 'PUT' && exists) objects.add(url);
+    if (method === 'DELETE') objects.delete(url);
+    response.writeHead(objects.has(url) ? 200 : method === 'DELETE' ? 204 : 404).end();
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  try {
+    const { port } = server.address() as AddressInfo;
+    const url = `s3://pics?endpoint=http://127.0.0.1:${port}`;
+    const store = await open(url);
+    expect(await store.open(newPictureName('jpg'), 1)).toBeUndefined();
+    exists = false;
+    await expect(openOnce(url)).rejects.toThrow('Cannot write to the bucket pics');
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test('a bucket keeps nothing in memory of a picture that was read', async () => {
   const mebibyte = 1 << 20;
   const picture = Buffer.alloc(mebibyte);
