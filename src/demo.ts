@@ -2,7 +2,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultSettings } from './domain/settings.ts';
 import { createApiKey, type NewApiKey } from './redis/operator/api-keys.ts';
-import { organizationBase } from './redis/keys.ts';
+import { apiKeyKey, hashApiKey, organizationBase } from './redis/keys.ts';
 import { findSettings, saveSettings } from './redis/organizations.ts';
 import type { RedisClient } from './redis/connection/client.ts';
 
@@ -22,10 +22,14 @@ export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: s
   const kept = await readKeys(file);
   const organizationId = 'demo';
   const known = (await findSettings(store, keyPrefix, organizationId)) !== undefined;
-  if (kept !== undefined && known) return kept;
+  const base = organizationBase(keyPrefix, organizationId);
+  if (kept !== undefined && known) {
+    // Redis may have been restored from a backup without them. Keys that were revoked are still there.
+    const records = [kept.playerKey, kept.adminKey].map((key) => apiKeyKey(base, hashApiKey(key)));
+    if ((await store.exists(...records)) === records.length) return kept;
+  }
 
   if (!known) await saveSettings(store, keyPrefix, organizationId, defaultSettings);
-  const base = organizationBase(keyPrefix, organizationId);
   const createKey = async (key: NewApiKey): Promise<string> => (await createApiKey(store, base, key)).apiKey;
   const keys: DemoKeys = {
     organizationId,
@@ -42,7 +46,8 @@ export async function openDemo(store: RedisClient, keyPrefix: string, dataDir: s
 /** Undefined if the file is missing or unreadable, such as empty after a power failure. */
 async function readKeys(file: string): Promise<DemoKeys | undefined> {
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as DemoKeys;
+    const keys = JSON.parse(await readFile(file, 'utf8')) as Partial<DemoKeys> | null;
+    return keys?.playerKey && keys.adminKey ? (keys as DemoKeys) : undefined;
   } catch {
     return undefined;
   }
