@@ -161,6 +161,9 @@ async function startServer(place: Place, closing: AbortSignal): Promise<Server |
   return { wrapper, exited };
 }
 
+/** The status of a shell whose program was ended by SIGKILL. */
+const killed = 128 + 9;
+
 /** Starts the server again whenever it ends by itself, until closed. */
 function supervise(place: Place, first: Server, closing: AbortController, log?: Log): Embedded {
   const { signal } = closing;
@@ -170,7 +173,7 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
       if (server !== undefined && server !== 'locked') {
         await server.exited;
         const status = server.wrapper.exitCode;
-        if (!signal.aborted) log?.warn('the embedded Redis ended', { status, reason: whyEnded(place) });
+        if (!signal.aborted) log?.warn('the embedded Redis ended', { status, reason: whyEnded(place, status) });
         delay = 50;
       }
       await sleep(delay, undefined, { ref: false, signal }).catch(() => {});
@@ -221,7 +224,8 @@ function inUse({ dataDir, folder }: Place): string {
   return `DATA_DIR ${dataDir} is in use by process ${owner}: stop that bridge or tool, or set DATA_DIR to another folder`;
 }
 
-function whyEnded(place: Place): string {
+function whyEnded(place: Place, status: number | null): string {
+  if (status === killed) return 'it was killed, as by the system when memory is short';
   try {
     tryToWrite(place);
     return lastWords(place);
@@ -236,6 +240,6 @@ function lastWords(place: Place): string {
   if (lines.some((line) => line.includes("Can't handle RDB format"))) {
     return 'its data was written by a newer Redis, or by Valkey: put that server on the PATH, and no other before it';
   }
-  const complaint = lines.findLast((line) => line.includes(' # ')) ?? lines.at(-1) ?? '';
+  const complaint = lines.findLast((line) => / # (?!WARNING)/.test(line)) ?? lines.at(-1) ?? '';
   return complaint.replace(/^.* # /, '');
 }

@@ -176,8 +176,8 @@ describe('the embedded Redis', () => {
   });
 
   test('is started again when it is killed, keeping every answered write', async () => {
-    const messages: string[] = [];
-    const log = { warn: (message: string) => messages.push(message) } as never;
+    const logged: [message: string, details: object][] = [];
+    const log = { warn: (...entry: (typeof logged)[0]) => logged.push(entry) } as never;
     const { url } = closing(await openEmbedded({ dataDir: folder(), log }));
     const client = await open(url);
     await Promise.all(Array.from({ length: 500 }, (_, n) => client.set(`k${n}`, 'v')));
@@ -191,7 +191,9 @@ describe('the embedded Redis', () => {
       expect(await client.dbsize()).toBe(500);
       expect(await pidOf(client)).not.toBe(pid);
     }
-    expect(messages).toEqual(['the embedded Redis ended', 'the embedded Redis ended']);
+    const killed = { status: 137, reason: 'it was killed, as by the system when memory is short' };
+    const ended = ['the embedded Redis ended', killed];
+    expect(logged).toEqual([ended, ended]);
   });
 
   test('that does not start again says why in the log', async () => {
