@@ -9,6 +9,8 @@ export interface HealthOptions {
   isDraining: () => boolean;
   /** Whether another service answers all requests, whatever the store does. */
   forwardsAll: () => boolean;
+  /** Whether this instance knows which service answers, if there is a legacy service. */
+  knowsAuthority: () => boolean;
   load: LoadShedding;
   arePicturesAvailable: () => boolean;
 }
@@ -23,12 +25,13 @@ export const livez: RequestHandler = (_request, response) => {
  * once it is about to stop. The body lists what is degraded.
  */
 export function readyz(options: HealthOptions): RequestHandler {
-  const { store, isDraining, forwardsAll, load, arePicturesAvailable } = options;
+  const { store, isDraining, forwardsAll, knowsAuthority, load, arePicturesAvailable } = options;
   return async (_request, response) => {
     const { isReadable, faults } = await checkHealth(store);
     const degraded = [
       ...(isDraining() ? ['draining'] : []),
       ...faults,
+      ...(knowsAuthority() ? [] : ['authority-unknown']),
       ...(load.isOverloaded() ? ['overloaded'] : []),
       ...(arePicturesAvailable() ? [] : ['pictures-unavailable']),
     ];

@@ -182,7 +182,7 @@ export interface Health {
    */
   status: 'ok' | 'degraded' | 'unavailable';
   /**
-   * What does not work, such as `store-unavailable`, `store-partly-unavailable`, `store-read-only`, `store-full`, `pictures-unavailable`, `overloaded` or `draining`.
+   * What does not work, such as `store-unavailable`, `store-partly-unavailable`, `store-read-only`, `store-full`, `authority-unknown`, `pictures-unavailable`, `overloaded` or `draining`.
    */
   degraded?: string[];
 }

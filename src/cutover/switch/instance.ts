@@ -89,6 +89,8 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       const isCurrent = changes !== undefined && (authorityOf(changes) === 'redis' || !isOutOfTouch());
       return isCurrent && knowsAuthority() ? admitNow(changes) : admitLater();
     },
+    /** Whether it is known which service is the authority, and how to reach it; otherwise requests get 503. */
+    knowsAuthority,
     /** Whether every request is forwarded, whatever the store does. */
     forwardsAll: (): boolean =>
       position.changes !== undefined && authorityOf(position.changes) === 'legacy' && knowsAuthority(),

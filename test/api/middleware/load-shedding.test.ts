@@ -273,6 +273,7 @@ test('an instance without a free slot refuses with 503, and is ready but degrade
       store: bridge.store,
       isDraining: () => false,
       forwardsAll: () => false,
+      knowsAuthority: () => true,
       load,
       arePicturesAvailable: () => true,
     }),

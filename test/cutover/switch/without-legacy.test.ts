@@ -34,3 +34,11 @@ test('a bridge without LEGACY_BASE_URL answers no read, since the legacy service
   const { status, body } = await player.request('GET', '/api/profile/');
   expect([status, body]).toMatchObject([503, { code: 'store-unavailable' }]);
 });
+
+test('a bridge without LEGACY_BASE_URL says in /readyz why requests fail', async () => {
+  const response = await fetch(`${bridge.url}/readyz`);
+  expect([response.status, await response.json()]).toEqual([
+    200,
+    { status: 'degraded', degraded: ['authority-unknown'] },
+  ]);
+});
