@@ -77,7 +77,7 @@ function mayHaveServedLately({ keys, query, now }: Usage): boolean {
   return keys.some(
     (key) =>
       key.keyId === unattributedKey &&
-      now - lastUse(key) < quietDays * dayMs &&
+      now - lastUse(key, now) < quietDays * dayMs &&
       (daysMissing > 0 || callsServed(key, dayOf(now) - quietDays) > 0),
   );
 }

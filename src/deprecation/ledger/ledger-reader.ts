@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { gathererOf } from '../../redis/connection/script-loader.ts';
 import { organizationBase } from '../../redis/keys.ts';
-import { dayName } from '../../lib/days.ts';
+import { dayMs, dayName, dayOf } from '../../lib/days.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
@@ -17,9 +17,24 @@ export interface KeySeen extends Awaited<ReturnType<typeof readKey>> {
   series: readonly Series[];
 }
 
-/** When a key was last used, ms. */
-export function lastUse({ uses }: KeySeen): number {
-  return Math.max(...Array.from(uses.values(), ({ last }) => last));
+/**
+ * When a key last called each operation (ms), as of `now`: by its own record or, where that lacks a call that the days have,
+ * at the latest time at which that call can have been.
+ */
+export function lastUses({ uses, series }: KeySeen, now: number): Map<string, number> {
+  const lasts = new Map(Array.from(uses, ([operation, { last }]) => [operation, last]));
+  for (const { operation, daily } of series) {
+    const day = Math.max(...daily.keys());
+    if (day > dayOf(lasts.get(operation) ?? -Infinity)) {
+      lasts.set(operation, Math.min((day + 1) * dayMs - 1, now));
+    }
+  }
+  return lasts;
+}
+
+/** When a key was last used (ms), as of `now`. */
+export function lastUse(key: KeySeen, now: number): number {
+  return Math.max(...lastUses(key, now).values());
 }
 
 /** A report of more would take this process, which may also serve the API, too much time and memory. */
@@ -66,8 +81,8 @@ const daysAtOnce = 8;
 interface Reading {
   /** Absent for all organizations. */
   organizationId?: string | undefined;
-  /** Whose calls are read, by key id; by default, those of all keys. */
-  isCounted?: (keyId: string) => boolean;
+  /** Of which keys only the last day with calls is kept, however many they are; by default, of none. */
+  isLastDayEnough?: (keyId: string) => boolean;
   signal?: AbortSignal | undefined;
   /** How many counts, uses and user agents it may read. */
   most?: number;
@@ -81,7 +96,7 @@ export async function readLedger(
   store: RedisClient,
   prefix: string,
   range: DayRange,
-  { organizationId, isCounted = () => true, signal, most = maxEntries }: Reading = {},
+  { organizationId, isLastDayEnough = () => false, signal, most = maxEntries }: Reading = {},
 ): Promise<KeySeen[]> {
   const keys: KeySeen[] = [];
   let entries = 0;
@@ -99,7 +114,7 @@ export async function readLedger(
   }
   await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
-    const series = await readSeries(store, base, { ...range, lastCall }, isCounted, take);
+    const series = await readSeries(store, base, { ...range, lastCall }, isLastDayEnough, take);
     const called = groupBy(series, ({ keyId }) => keyId);
     // After the calls, so that no key is missing that is first used meanwhile.
     const known = new Set(await store.zrange(usedKeysKey(base), '0', '-1'));
@@ -141,7 +156,7 @@ async function readSeries(
   store: RedisClient,
   base: string,
   { firstDay, lastDay, lastCall }: DayRange & { lastCall: number },
-  isCounted: (keyId: string) => boolean,
+  isLastDayEnough: (keyId: string) => boolean,
   take: (entries: number) => void,
 ): Promise<Series[]> {
   const gather = gathererOf(store);
@@ -159,8 +174,13 @@ async function readSeries(
         const calls = numberIn(text);
         if (calls === undefined) continue;
         const { keyId, daily } = getOrInsert(series, field, () => emptySeries(field));
-        if (!isCounted(keyId)) continue;
         take(1);
+        if (isLastDayEnough(keyId)) {
+          // Days are read several at once.
+          const [kept = day] = daily.keys();
+          if (kept > day) continue;
+          daily.clear();
+        }
         // Set, not added: a scan may return a field twice.
         daily.set(day, calls);
       }

@@ -152,7 +152,9 @@ async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {
   const measuredOn = (day: number): Measured =>
     getOrInsert(ofDays, day, () => measuredIn(usage, rangeOf({ firstDay: day, lastDay: day })));
   const unchecked = usage.keys.filter(({ keyId }) => keyId === uncheckedKey);
-  const lastUnchecked = new Map<unknown, number>(unchecked.map((key) => [key.organizationId, lastUse(key)]));
+  const lastUnchecked = new Map<unknown, number>(
+    unchecked.map((key) => [key.organizationId, lastUse(key, usage.now)]),
+  );
   const rowOf = (group: GroupTotals) => {
     const calls = callsOf(group);
     const { names, day, daily, first, last } = group;

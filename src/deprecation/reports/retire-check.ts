@@ -4,7 +4,7 @@ import { printable } from '../../lib/system/terminal.ts';
 import { findGaps, readCoverage, untilWritten } from '../ledger/coverage.ts';
 import { dayMs, dayOf, durationText } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { callsOn, callsServed, lastUse, readLedger } from '../ledger/ledger-reader.ts';
+import { callsOn, callsServed, lastUse, lastUses, readLedger } from '../ledger/ledger-reader.ts';
 import { minutesOf, toGap } from './report.ts';
 import { isAttributed, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
 import { clientName } from './group-usage.ts';
@@ -50,32 +50,31 @@ async function examinePeriod(
   const range = { start: now - days * dayMs, end: now };
   await untilWritten(store, prefix, now, signal);
   const daysTouched = { firstDay: dayOf(range.start), lastDay: dayOf(now) };
-  // Of the others, the last use is enough, however many they are.
-  const isCounted = (keyId: string): boolean => !isAttributed(keyId);
   const keys = await readLedger(store, prefix, daysTouched, {
     organizationId,
-    isCounted,
+    isLastDayEnough: isAttributed,
     signal,
     most: Infinity,
   });
   const callers = keys
     .filter(({ keyId }) => isAttributed(keyId))
-    .flatMap(({ organizationId: organization, keyId, client: label, uses }) => {
-      const names = { organization, client: clientName(keyId, label), keyId };
-      return Array.from(uses, ([operation, { last }]) => ({ ...names, operation, last }));
+    .flatMap((key) => {
+      const { organizationId: organization, keyId } = key;
+      const names = { organization, client: clientName(keyId, key.client), keyId };
+      return Array.from(lastUses(key, now), ([operation, last]) => ({ ...names, operation, last }));
     })
     .filter(({ last }) => last >= range.start)
     .toSorted((a, b) => b.last - a.last)
     .map(({ last, ...caller }) => ({ ...caller, lastSeen: formatInstant(last) }));
   const claimedBy = (id: string) =>
     keys
-      .filter((key) => key.keyId === id && lastUse(key) >= range.start)
+      .filter((key) => key.keyId === id && lastUse(key, now) >= range.start)
       .map((key) => ({
         organization: key.organizationId,
         /** On the UTC days that the period touches. */
         calls: totalOf(key.series.map(({ daily }) => callsOn(daily))),
         ...(id === unattributedKey && { served: callsServed(key) }),
-        lastSeen: formatInstant(lastUse(key)),
+        lastSeen: formatInstant(lastUse(key, now)),
       }));
   return {
     /** Who called, the latest first: one entry for each key and operation. */

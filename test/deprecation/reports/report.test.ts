@@ -141,7 +141,9 @@ describe('the usage report', () => {
     expect(await row()).toMatchObject({ firstSeen: seenAt, lastSeen: seenAt, userAgents: [] });
     await redis.hset(key, 'l:getProfile', 'yesterday');
     expect(await row()).toMatchObject({ calls: 1, firstSeen: null, lastSeen: null });
-    expect(await retireCheck(redis, prefix, { days: 1, now })).toMatchObject({ callers: [] });
+    expect(await retireCheck(redis, prefix, { days: 1, now })).toMatchObject({
+      callers: [{ operation: 'getProfile', lastSeen: expect.stringMatching(/^2027-03-01T23:59:59/) }],
+    });
     await ledger.close();
   });
 
@@ -524,6 +526,32 @@ describe('the retire check', () => {
       reasons: ['1 client called in the last 30 days'],
       callers: [{ client: 'ios-4.2', lastSeen: '2027-03-01T10:00:00Z' }],
     });
+    await ledger.close();
+  });
+
+  test('lists a caller whose record has been lost or made unreadable, by the days on which it called', async () => {
+    const unchecked = { status: 410, isUnchecked: true };
+    const { prefix, now, ledger } = await history(
+      '2027-01-01T00:00:00Z',
+      [
+        ['2027-02-27T10:00:00Z', ios],
+        ['2027-03-01T10:00:00Z', { ...ios, operation: 'putProfile' }],
+        ['2027-03-01T10:00:00Z', web],
+        ['2027-03-02T10:00:00Z', web],
+        ['2027-03-02T10:00:00Z', unchecked],
+      ],
+      '2027-03-02T12:00:00Z',
+    );
+    const keyOf = (keyId: string) => usedKeyKey(organizationBase(prefix, 'acme'), keyId);
+    await redis.unlink(keyOf('k_web'), keyOf('!'));
+    await redis.hset(keyOf('k_ios'), 'l:putProfile', 'yesterday');
+    const check = await retireCheck(redis, prefix, { days: 2, now });
+    expect(check.callers.map(({ client, operation, lastSeen }) => [client, operation, lastSeen])).toEqual([
+      ['k_web', 'getProfile', '2027-03-02T12:00:00Z'],
+      ['ios-4.2', 'putProfile', expect.stringMatching(/^2027-03-01T23:59:59/)],
+    ]);
+    expect(check.unchecked).toEqual([{ organization: 'acme', calls: 1, lastSeen: '2027-03-02T12:00:00Z' }]);
+    expect(check.retirable).toBe(false);
     await ledger.close();
   });
 
