@@ -1,6 +1,7 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { gathererOf } from '../../redis/connection/script-loader.ts';
 import { organizationBase } from '../../redis/keys.ts';
+import { listOrganizations } from '../../redis/organizations.ts';
 import { dayMs, dayName, dayOf } from '../../lib/days.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
@@ -107,11 +108,10 @@ export async function readLedger(
     const what = `be made of more than ${formatNumber(most)} entries of the ledger`;
     throw new ReportTooLargeError(what, 'fewer days, or for one organization');
   };
-  const organizations: [id: string | null, lastCall: number][] = [[organizationId ?? null, range.lastDay]];
-  if (organizationId === undefined) {
-    const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1', 'WITHSCORES');
-    for (const [id, day] of pairsOf(active)) organizations.push([id, Number(day)]);
-  }
+  const organizations: Iterable<[id: string | null, lastDay: number]> =
+    organizationId === undefined
+      ? await findOrganizations(store, prefix, range.lastDay, signal)
+      : [[organizationId, range.lastDay]];
   await forEachConcurrently(organizations, concurrent, async ([id, lastCall]) => {
     const base = id === null ? unknownOrganizationBase(prefix) : organizationBase(prefix, id);
     const series = await readSeries(store, base, { ...range, lastCall }, isLastDayEnough, take);
@@ -128,6 +128,33 @@ export async function readLedger(
     }
   });
   return keys;
+}
+
+/**
+ * The organizations that the ledger knows, and null for the unknown ones, with the day of the last call of each; of one that
+ * the ledger's list lacks, which may have been lost, it is the day `lastDay`.
+ */
+async function findOrganizations(
+  store: RedisClient,
+  prefix: string,
+  lastDay: number,
+  signal?: AbortSignal,
+): Promise<Map<string | null, number>> {
+  const found = new Map<string | null, number>([[null, lastDay]]);
+  const active = await store.zrange(activeOrganizationsKey(prefix), '0', '-1', 'WITHSCORES');
+  for (const [id, day] of pairsOf(active)) found.set(id, Number(day));
+  const unlisted = (await listOrganizations(store, prefix)).filter((id) => !found.has(id));
+  const gather = gathererOf(store);
+  for await (const ids of yieldingChunks(unlisted, keysAtOnce, signal)) {
+    const have = await Promise.all(
+      ids.map((id) => {
+        gather();
+        return store.exists(usedKeysKey(organizationBase(prefix, id)));
+      }),
+    );
+    for (const [i, id] of ids.entries()) if (have[i] === 1) found.set(id, lastDay);
+  }
+  return found;
 }
 
 async function readKey(store: RedisClient, base: string, keyId: string) {

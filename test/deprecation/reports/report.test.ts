@@ -21,7 +21,7 @@ import { organizationBase, organizationsKey } from '../../../src/redis/keys.ts';
 import { countingTurns } from '../../support/stopwatch.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
-import { openTestStore } from '../../support/store.ts';
+import { interceptCalls, openTestStore } from '../../support/store.ts';
 
 const log = createLog('silent');
 const at = (text: string) => Date.parse(text);
@@ -323,6 +323,22 @@ describe('the usage report', () => {
     await own.stop();
   });
 
+  test('asks one thing only of each organization that has never called', async () => {
+    const prefix = freshPrefix();
+    await redis.sadd(organizationsKey(prefix), ...Array.from({ length: 250 }, (_, i) => `quiet-${i}`));
+    const asked: string[] = [];
+    const counting = interceptCalls(redis, (make, command) => {
+      asked.push(command);
+      return make();
+    });
+    const now = at('2027-03-31T12:00:00Z');
+    const range = { firstDay: dayOf(now) - 29, lastDay: dayOf(now) };
+    expect(await readLedger(counting, prefix, range)).toEqual([]);
+    expect(asked.filter((command) => command === 'exists')).toHaveLength(250);
+    // The lists of organizations, and the days and keys of the unknown ones.
+    expect(asked.filter((command) => command !== 'exists')).toHaveLength(2 + 30 + 1);
+  });
+
   test('has a row of its own for each client whose label looks like the name of another', async () => {
     const labelled = (keyId: string, client: string) => ({ keyId, client });
     const time = '2027-03-01T10:00:00Z';
@@ -526,6 +542,28 @@ describe('the retire check', () => {
       reasons: ['1 client called in the last 30 days'],
       callers: [{ client: 'ios-4.2', lastSeen: '2027-03-01T10:00:00Z' }],
     });
+    await ledger.close();
+  });
+
+  test('finds the callers of every organization where the list of those that called has been lost', async () => {
+    const { prefix, now, ledger } = await history(
+      '2027-01-01T00:00:00Z',
+      [
+        ['2027-03-01T10:00:00Z', ios],
+        ['2027-03-01T11:00:00Z', { ...ios, organizationId: 'quiet' }],
+      ],
+      '2027-03-02T12:00:00Z',
+    );
+    const found = async () => {
+      const { calls } = await report(prefix, now, {});
+      const { callers } = await retireCheck(redis, prefix, { days: 2, now });
+      return [calls, callers.map(({ organization }) => organization)];
+    };
+    expect(await found()).toEqual([2, ['quiet', 'acme']]);
+    await redis.zrem(activeOrganizationsKey(prefix), 'acme');
+    expect(await found()).toEqual([2, ['quiet', 'acme']]);
+    await redis.unlink(activeOrganizationsKey(prefix));
+    expect(await found()).toEqual([2, ['quiet', 'acme']]);
     await ledger.close();
   });
 
