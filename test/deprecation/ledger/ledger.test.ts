@@ -61,19 +61,24 @@ describe('the ledger', () => {
     await ledger.close();
   });
 
-  test('goes by the clock of Redis, where that of its machine differs by days', async () => {
+  test('goes by the clock of Redis, where that of its machine differs by days, or is set meanwhile', async () => {
     const prefix = freshPrefix();
     const trueNow = Date.now.bind(Date);
     const before = trueNow();
+    const { timeOrigin } = performance;
     for (const by of [-3 * dayMs, 3 * dayMs]) {
+      Object.defineProperty(performance, 'timeOrigin', { value: timeOrigin + by, configurable: true });
       const clock = jest.spyOn(Date, 'now').mockImplementation(() => trueNow() + by);
       try {
         const ledger = createLedger(redis, prefix, { log, flushMs: 1_000_000 });
         await ledger.flush();
+        clock.mockImplementation(() => trueNow() - by);
         ledger.record(call('acme', 'k_1'));
+        clock.mockImplementation(() => trueNow() + by);
         await ledger.close();
       } finally {
         clock.mockRestore();
+        Reflect.deleteProperty(performance, 'timeOrigin');
       }
     }
     const used = await redis.hgetall(`${prefix}{acme}:use:key:k_1`);
