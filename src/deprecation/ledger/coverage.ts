@@ -11,10 +11,11 @@ export const silenceMs = 10_000;
 
 /**
  * When an instance was counting on one day (ms): every call it answered in this time is in the ledger. `open`: it was
- * still running when it wrote this; `on`: it was running into the next day; `closed`: it was shut down in order.
+ * still running when it wrote this; `on`: it was running into the next day; `closed`: it was shut down in order. `lost`: of
+ * this time, Redis has lost calls, whoever was counting.
  */
 export interface Alive extends Interval {
-  state: 'open' | 'on' | 'closed';
+  state: 'open' | 'on' | 'closed' | 'lost';
 }
 
 interface CoverageEntry {
@@ -45,12 +46,32 @@ export async function writeCoverage(
     const from = Math.max(start, day * dayMs);
     const to = Math.min(until, (day + 1) * dayMs);
     const state: Alive['state'] = day < lastDay ? 'on' : closed ? 'closed' : 'open';
-    const key = coverageKey(prefix, dayName(day));
-    await Promise.all([
-      store.hset(key, instance, `${from} ${to} ${state}`),
-      store.expireat(key, expiryOf(day)),
-    ]);
+    await writeField(store, prefix, day, instance, `${from} ${to} ${state}`);
   }
+}
+
+/** Records under a new name that Redis has lost calls that were answered in this time (ms). */
+export async function writeLost(
+  store: RedisClient,
+  prefix: string,
+  name: string,
+  { start, end }: Interval,
+): Promise<void> {
+  for (let day = dayOf(start); day <= dayOf(end); day += 1) {
+    const [from, to] = [Math.max(start, day * dayMs), Math.min(end, (day + 1) * dayMs)];
+    await writeField(store, prefix, day, name, `${from} ${to} lost`);
+  }
+}
+
+async function writeField(
+  store: RedisClient,
+  prefix: string,
+  day: number,
+  field: string,
+  text: string,
+): Promise<void> {
+  const key = coverageKey(prefix, dayName(day));
+  await Promise.all([store.hset(key, field, text), store.expireat(key, expiryOf(day))]);
 }
 
 /** Until when (ms) an instance is recorded on the day of `time` (ms); -Infinity if it is not. */
@@ -106,7 +127,7 @@ export async function untilWritten(
 
 /**
  * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which
- * no instance was running, and the last flush interval of an instance that died. The time after `now` is not a gap. An
+ * no instance was running, the last flush interval of an instance that died, and those of which calls were lost. The time after `now` is not a gap. An
  * instance that was running counts as such up to now if it has written in the last `silence` ms.
  */
 export function findGaps(
@@ -125,9 +146,11 @@ export function findGaps(
   };
   const isRunning = ({ state, end: last }: Alive) => state === 'open' && last >= now - silence;
   for (const counter of alive) {
+    if (counter.state === 'lost') continue;
     mark(counter.start, isRunning(counter) ? Math.max(counter.end, now) : counter.end, 1);
   }
   for (const counter of alive) {
+    if (counter.state === 'lost') mark(counter.start, counter.end, 0);
     if (counter.state === 'open' && !isRunning(counter)) mark(counter.end, counter.end + defaultFlushMs, 0);
   }
   const gaps: Interval[] = [];

@@ -3,9 +3,10 @@ import { setTimeout } from 'node:timers/promises';
 import type { Log } from '../../log.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { dayOf } from '../../lib/days.ts';
+import type { Interval } from '../../lib/iso8601.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { createStoreClock } from './clock.ts';
-import { defaultFlushMs, readCoveredUntil, writeCoverage } from './coverage.ts';
+import { defaultFlushMs, readCoveredUntil, writeCoverage, writeLost } from './coverage.ts';
 import { activeOrganizationsKey, ledgerDays } from './keys.ts';
 import { createTally, type Call } from './tally.ts';
 import { createUsageWriter, type Outbox } from './usage-writer.ts';
@@ -34,6 +35,8 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   let hasTrouble = false;
   let hasLooked = false;
   let hasRecorded = false;
+  /** Found, and not yet recorded. */
+  const lostTimes: Interval[] = [];
 
   const lookAtClock = async (): Promise<void> => {
     if (options.now !== undefined) return;
@@ -46,8 +49,19 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
-    if (hasRecorded && (await readCoveredUntil(store, prefix, instance, writtenUntil)) < writtenUntil) {
+    const isCoverageLost =
+      hasRecorded && (await readCoveredUntil(store, prefix, instance, writtenUntil)) < writtenUntil;
+    if (isCoverageLost || lostTimes.length > 0) {
       log.warn('Redis has lost data: calls may be missing from the usage ledger; coverage shows a gap');
+    }
+    if (lostTimes.length > 0) {
+      await writeLost(store, prefix, newId(), {
+        start: Math.min(...lostTimes.map((time) => time.start)),
+        end: Math.max(...lostTimes.map((time) => time.end)),
+      });
+      lostTimes.length = 0;
+    }
+    if (isCoverageLost) {
       // As if this instance had died and another one had gone on: what is left of its record ends in a gap.
       const lost = { start: writtenUntil, since: writtenUntil, until: writtenUntil, closed: false };
       await writeCoverage(store, prefix, { ...lost, instance: newId() });
@@ -69,7 +83,9 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
     for (;;) {
       const isRetry = outbox !== undefined;
       await lookAtClock();
-      outbox ??= { ...tally.take(), until: now() };
+      outbox ??= { ...tally.take(), since: writtenUntil, until: now() };
+      const lost = await writer.findLost(outbox.until);
+      if (lost !== undefined) lostTimes.push(lost);
       await writer.write(outbox);
       await recordCoverage(outbox.until, closed && !isRetry);
       outbox = undefined;

@@ -3,9 +3,11 @@ import { inBatches } from '../../lib/collections/batches.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
 import { groupBy } from '../../lib/collections/group-by.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
-import { script } from '../../redis/connection/script-loader.ts';
+import { gathererOf, script } from '../../redis/connection/script-loader.ts';
 import { organizationBase, organizationsKey } from '../../redis/keys.ts';
+import type { Interval } from '../../lib/iso8601.ts';
 import { batchText, type Batch } from './batches.ts';
+import { silenceMs } from './coverage.ts';
 import { activeOrganizationsKey, lastBatchKey, ledgerDays, unknownOrganizationBase } from './keys.ts';
 import { tallyLimits, type Counted, type KeyTally } from './tally.ts';
 
@@ -19,7 +21,8 @@ type Batches = Map<number, Batch>;
 
 /** Counts taken from the tally that are not completely in Redis yet. */
 export interface Outbox extends Counted {
-  /** When they were taken, in ms. */
+  /** When they, and those before them, were taken, in ms. */
+  since: number;
   until: number;
   /** The batches left, by the organization's base. Cut once, so that a batch sent again is the same batch. */
   batches?: Map<string, Batches>;
@@ -36,6 +39,8 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
   const known = new Set<string>();
   /** Organizations (by base) with the number of this instance's last batch in Redis. */
   const written = new Set<string>();
+  /** Batches that Redis has confirmed shortly before, in order, with when their calls were answered. */
+  let recent: (Interval & { base: string; number: number })[] = [];
   let sequence = 0;
 
   /** Looks up which of the claimed organizations exist: no Redis keys are created for others. */
@@ -67,7 +72,7 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
   }
 
   /** In the order of their numbers: Redis ignores numbers up to the last one recorded. */
-  async function send(base: string, batches: Batches): Promise<void> {
+  async function send(base: string, batches: Batches, { since, until }: Outbox): Promise<void> {
     for (const [number, batch] of batches) {
       await recordUsage(
         store,
@@ -81,6 +86,7 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
       );
       batches.delete(number);
       written.add(base);
+      recent.push({ base, number, start: since, end: until });
     }
   }
 
@@ -98,7 +104,25 @@ export function createUsageWriter(store: RedisClient, prefix: string, instance: 
       if (active.length > 0) {
         await store.zadd(activeOrganizationsKey(prefix), 'GT', ...active.flatMap((id) => [day, id ?? '']));
       }
-      await forEachConcurrently(outbox.batches, concurrent, ([base, batches]) => send(base, batches));
+      await forEachConcurrently(outbox.batches, concurrent, ([base, batches]) => send(base, batches, outbox));
+    },
+    /**
+     * From when to when (ms) there were calls that Redis had confirmed in the seconds before `now` and no longer has, as after
+     * the failover of their shard. To be asked before each write, after which it would no longer show.
+     */
+    findLost: async (now: number): Promise<Interval | undefined> => {
+      const gather = gathererOf(store);
+      const marks = new Map<string, number>();
+      await Promise.all(
+        Array.from(new Set(recent.map(({ base }) => base)), async (base) => {
+          gather();
+          marks.set(base, Number(await store.get(lastBatchKey(base, instance))));
+        }),
+      );
+      const isLost = ({ base, number }: (typeof recent)[number]) => number > (marks.get(base) ?? 0);
+      const [first, last] = [recent.find(isLost), recent.findLast(isLost)];
+      recent = recent.filter((batch) => batch.end > now - silenceMs && !isLost(batch));
+      return first && last && { start: first.start, end: last.end };
     },
     /** Removes what tells a batch that is sent again from a new one. To be called once everything is written. */
     close: async (): Promise<void> => {

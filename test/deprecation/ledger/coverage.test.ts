@@ -37,6 +37,11 @@ describe('gaps in what was measured', () => {
     expect(findGaps(counters, range, NOW)).toEqual([gap('12:10:00', '12:11:00')]);
   });
 
+  test('are where calls were lost, even if every instance was running', () => {
+    const counters = [alive('12:10:30', '12:11:10', 'lost'), alive('11:00:00', '13:00:00', 'open')];
+    expect(findGaps(counters, range, NOW)).toEqual([gap('12:10:00', '12:12:00')]);
+  });
+
   test('do not occur at midnight while an instance is running', () => {
     const midnight = Date.parse('2027-03-02T00:00:00Z');
     const days: Alive[] = [

@@ -333,6 +333,69 @@ describe('the ledger', () => {
     await close();
   });
 
+  test('has a gap where only what was written of one organization is lost, whoever else was counting', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const ledgers = [openLedger(prefix, { now: () => now }), openLedger(prefix, { now: () => now })];
+    const flush = () => Promise.all(ledgers.map((ledger) => ledger.flush()));
+    const countAt = async (time: number, ...organizations: string[]) => {
+      now = time;
+      for (const organization of organizations) ledgers[0]?.record(call(organization, 'k_1'));
+      await flush();
+    };
+    await countAt(NOON, 'acme', 'other');
+    await countAt(NOON + 120_000, 'acme', 'other');
+    const mark = (await keysOf(redis, prefix)).find((key) => key.includes('{acme}:use:flush:')) ?? '';
+    const atFirst = await redis.get(mark);
+    await countAt(NOON + 123_000, 'acme');
+    await redis.set(mark, atFirst ?? '');
+    await countAt(NOON + 126_000, 'acme', 'other');
+    await countAt(NOON + 600_000, 'acme');
+    expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON + 120_000, end: NOON + 180_000 }]);
+    for (const ledger of ledgers) await ledger.close();
+  });
+
+  test('has a gap where what was written of an organization that no longer calls is lost', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const ledger = openLedger(prefix, { now: () => now });
+    await ledger.flush();
+    now += 110_000;
+    ledger.record(call('acme', 'k_1'));
+    now += 10_000;
+    await ledger.flush();
+    await redis.unlink((await keysOf(redis, prefix)).filter((key) => key.includes('{acme}')));
+    now += 3000;
+    await ledger.flush();
+    expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 120_000 }]);
+    await ledger.close();
+  });
+
+  test('looks again only at what it wrote in the seconds before', async () => {
+    const prefix = freshPrefix();
+    let now = NOON;
+    const looks: unknown[] = [];
+    const watched = interceptCalls(redis, (make, command, args) => {
+      if (command === 'get') looks.push(...args);
+      return make();
+    });
+    const ledger = openLedger(prefix, { now: () => now }, watched);
+    for (const keyId of ['k_1', 'k_2']) {
+      ledger.record(call('acme', keyId));
+      await ledger.flush();
+    }
+    ledger.record(call('other', 'k_1'));
+    looks.length = 0;
+    await ledger.flush();
+    expect(looks).toEqual([expect.stringContaining('{acme}')]);
+    now += 60_000;
+    await ledger.flush();
+    looks.length = 0;
+    await ledger.flush();
+    expect(looks).toEqual([]);
+    await ledger.close();
+  });
+
   test('gives up on shutdown if Redis stays unavailable', async () => {
     const server = await startRedis();
     const client = new Redis(server.url, { retryStrategy: () => 10, maxRetriesPerRequest: null });
