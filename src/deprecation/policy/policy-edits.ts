@@ -15,7 +15,7 @@ type Edited = { kind: 'edited'; layer: PolicyLayer } | { kind: 'refused'; reason
 
 /**
  * Adds brownouts and exemptions; any other setting replaces the one before. Refused, with every reason, if an exemption
- * or a new brownout has ended or the resulting policy is invalid.
+ * or a new brownout has ended or the policy would contradict itself in a way in which it does not already.
  */
 export function setInLayer({ brownouts = [], exemptions = [], ...settings }: PolicyLayer): Edit {
   return (layer, defaults, now) => {
@@ -34,7 +34,7 @@ export function setInLayer({ brownouts = [], exemptions = [], ...settings }: Pol
       ...added
         .filter(({ end }) => end <= now)
         .map((brownout) => `brownout ${formatInterval(brownout)} is wholly in the past`),
-      ...checkPolicy(layerPolicy(...defaults, next), now),
+      ...newContradictions([...defaults, layer], [...defaults, next], now),
     ]);
   };
 }
@@ -49,7 +49,7 @@ export interface Removals {
 
 /**
  * Removes settings, brownouts and exemptions, so that the layers below apply again. Refused if a brownout or an
- * exemption is not set, or if the resulting policy is invalid.
+ * exemption is not set, or if the policy would contradict itself in a way in which it does not already.
  */
 export function clearInLayer({ settings = [], brownouts = [], exemptions = [] }: Removals): Edit {
   return (layer, defaults, now) => {
@@ -68,13 +68,26 @@ export function clearInLayer({ settings = [], brownouts = [], exemptions = [] }:
         .filter((name) => !known.has(name))
         .map((name) => `${brownouts.includes(name) ? 'brownout' : 'the exemption of'} ${name}`)
         .map((what) => `${what} is not set: see profile-bridge admin deprecation show`),
-      ...checkPolicy(layerPolicy(...defaults, next), now),
+      ...newContradictions([...defaults, layer], [...defaults, next], now),
     ]);
   };
 }
 
 /** Removes all of the operator's settings. */
 export const clearLayer: Edit = () => ({ kind: 'edited', layer: {} });
+
+/**
+ * What is wrong with the layers after an edit and was not before. What was, as where the environment has changed since, must
+ * not keep the operator from ending a brownout.
+ */
+function newContradictions(
+  before: readonly PolicyLayer[],
+  after: readonly PolicyLayer[],
+  now: number,
+): string[] {
+  const known = new Set(checkPolicy(layerPolicy(...before), now));
+  return checkPolicy(layerPolicy(...after), now).filter((reason) => !known.has(reason));
+}
 
 function refuseOrAccept(layer: PolicyLayer, reasons: string[]): Edited {
   return reasons.length > 0 ? { kind: 'refused', reasons } : { kind: 'edited', layer };

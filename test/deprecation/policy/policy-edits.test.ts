@@ -113,3 +113,28 @@ describe('clearing', () => {
     expect(clear(early, { settings: ['deprecatedAt'] })).toMatchObject({ kind: 'refused' });
   });
 });
+
+describe('a contradiction that is there already, as since the environment was changed', () => {
+  const open = interval('2027-03-01T11:00:00Z', '2027-03-01T13:00:00Z');
+  const layer: PolicyLayer = { deprecatedAt: at('2027-04-01'), brownouts: [open], exemptions: [] };
+  const contradicting: PolicyLayer[] = [{ sunsetAt: at('2027-03-20') }];
+
+  test('keeps nobody from ending a brownout, or from exempting a client', () => {
+    const ended = clearInLayer({ brownouts: [formatInterval(open)] })(layer, contradicting, NOW);
+    expect(ended).toEqual({ kind: 'edited', layer: { ...layer, brownouts: [] } });
+    const exemptions = [{ organizationId: 'acme', until: at('2027-05-01') }];
+    const exempted = setInLayer({ exemptions })(layer, contradicting, NOW);
+    expect(exempted).toEqual({ kind: 'edited', layer: { ...layer, exemptions } });
+  });
+
+  test('is no excuse for another one', () => {
+    const brownouts = [hour('2027-03-01T12:30:00Z')];
+    expect(setInLayer({ brownouts, sunsetAt: at('2027-03-10') })(layer, contradicting, NOW)).toEqual({
+      kind: 'refused',
+      reasons: [
+        'the sunset (2027-03-10T00:00:00Z) is before the deprecation (2027-04-01T00:00:00Z)',
+        expect.stringContaining('overlap'),
+      ],
+    });
+  });
+});
