@@ -51,13 +51,25 @@ async function checkSettings({ store, base, snapshot, report }: Check): Promise<
     await report('settings-invalid', `${detail}: correct it, then run profile-bridge admin fsck --repair`);
   }
   if (wrong.length > 0) return false;
-  // A rebuild stores both: without its own, the generation of `index` is not the one in force, which may be another.
-  const { index = '0', building } = rest;
-  const others = Object.keys(rest).filter((field) => /^n\d+$/.test(field));
-  if (building === undefined || `n${index}` in rest || others.length === 0) return true;
-  const detail = `${quote(key)} has ${others.join(', ')}, but not n${index} of generation ${index}, which would be in force: set field index to the generation in force`;
-  await report('settings-invalid', detail);
-  return false;
+  const doubt = doubtOfGeneration(rest);
+  if (doubt !== undefined) await report('settings-invalid', `${quote(key)} ${doubt}`);
+  return doubt === undefined;
+}
+
+/**
+ * Why settings leave in doubt which generation is in force, with the remedy; undefined if they have it as a rebuild
+ * writes it: a generation gets its number of buckets and `building` in one step, and is put in `index` later.
+ */
+function doubtOfGeneration({ index = '0', building, ...rest }: Record<string, string>): string | undefined {
+  const sized = Object.keys(rest).filter((field) => /^n\d+$/.test(field));
+  const above = ['index', ...sized].filter(
+    (field) => Number(field === 'index' ? index : field.slice(1)) > Number(building ?? 0),
+  );
+  if (above.length > 0) {
+    return `has ${above.join(', ')} above the ${building ?? 0} of field building, up to which generations are numbered: set field index to the generation in force, and building to the highest`;
+  }
+  if (building === undefined || `n${index}` in rest || sized.length === 0) return undefined;
+  return `has ${sized.join(', ')}, but not n${index} of generation ${index}, which would be in force: set field index to the generation in force`;
 }
 
 async function checkGenerations({ store, base, report }: Check): Promise<void> {

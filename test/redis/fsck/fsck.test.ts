@@ -341,6 +341,31 @@ describe('the index of names', () => {
     expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
   });
 
+  test.each([
+    ['restored without index and building', true, { index: '', building: '', n1: '9' }],
+    ['without index and building after a rebuild', true, { index: '', building: '' }],
+    ['with an index where there was no rebuild', false, { index: '5', n0: '1' }],
+    ['with an index alone', false, { index: '5' }],
+    ['with an index above building', true, { index: '5', n5: '9' }],
+  ])('is kept, and so is the denylist, where the settings are %s', async (_, isRebuilt, fields) => {
+    if (isRebuilt) await changeComparison(store, base, 'case-insensitive');
+    await overwriteDenylist(await context(), ['root']);
+    const before = await store.hgetall(`${base}settings`);
+    const inForce = before['index'] ?? '0';
+    for (const [field, value] of Object.entries(fields)) {
+      if (value === '') await store.hdel(`${base}settings`, field);
+      else await store.hset(`${base}settings`, field, value);
+    }
+    const { faults } = await check(true);
+    expect(faults).toMatchObject([{ kind: 'settings-invalid', isRepaired: false }]);
+    expect(faults[0]?.detail).toMatch(/set field index to the generation in force, and building/);
+    expect(await store.hkeys(`${base}d${inForce}`)).toEqual(['root']);
+    await store.hset(`${base}settings`, { index: inForce, building: '5', [`n${inForce}`]: '1' });
+    expect((await check(true)).remaining).toBe(0);
+    expect(await store.hkeys(`${base}d${inForce}`)).toEqual(['root']);
+    expect(await put('eve', 'root')).toBe('denied');
+  });
+
   test('says what to restore where all settings are lost, before anything new is made in their place', async () => {
     await changeComparison(store, base, 'case-insensitive');
     await store.unlink(`${base}settings`);
@@ -400,7 +425,7 @@ describe('the index of names', () => {
   });
 
   test('is examined within a moment, however much killed rebuilds left behind', async () => {
-    await store.hset(`${base}settings`, 'n0', '1');
+    await store.hset(`${base}settings`, 'n0', '1', 'building', '5');
     for (let generation = 1; generation <= 5; generation++) {
       await store.hset(`${base}settings`, `n${generation}`, '1');
     }

@@ -348,7 +348,7 @@ describe('changing how names are compared', () => {
 
   test('removes a large generation whole, some buckets with each call', async () => {
     const base = await newOrganization();
-    await store.hset(`${base}settings`, 'n7', 300);
+    await store.hset(`${base}settings`, 'building', 7, 'n7', 300);
     for (let bucket = 0; bucket < 300; bucket++) await store.hset(`${base}n7:${bucket}`, 'Ghost', 'ghost');
     const replies = [1, 2, 3].map(() => reindexDrop(store, base, '7'));
     expect(await Promise.all(replies)).toEqual(['more', 'more', 'dropped']);
@@ -358,7 +358,7 @@ describe('changing how names are compared', () => {
 
   test('removes no part of a generation if it cannot be told how large that is', async () => {
     const base = await newOrganization();
-    await store.hset(`${base}settings`, 'n7', 'many');
+    await store.hset(`${base}settings`, 'building', 7, 'n7', 'many');
     await store.hset(`${base}n7:0`, 'Ghost', 'ghost');
     expect(await reindexDrop(store, base, '7')).toBe('in-use');
     expect(await generations(base)).toEqual(new Set(['7']));
@@ -384,6 +384,31 @@ describe('changing how names are compared', () => {
     expect(await changeComparison(store, base, 'exact')).toEqual({ kind: 'inconsistent' });
     expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
   });
+
+  test.each([
+    ['n1', { n1: 9 }],
+    ['index', { index: 5 }],
+    ['index above the building', { index: 5, building: 1, n0: 1, n1: 1, n5: 9 }],
+  ])('removes no generation where the settings have %s, which no rebuild has written', async (_, fields) => {
+    const base = await newOrganization();
+    await store.hset(`${base}settings`, { n0: 1, ...fields });
+    await store.hset(`${base}d0`, 'root', '');
+    await store.hset(`${base}d1`, 'root', '');
+    expect(await changeComparison(store, base, 'case-insensitive')).toEqual({ kind: 'inconsistent' });
+    expect(await store.hkeys(`${base}d0`)).toEqual(['root']);
+    expect(await store.hkeys(`${base}d1`)).toEqual(['root']);
+  });
+
+  test.each(['0', '1'])(
+    'leaves generation %s alone where the settings have no building',
+    async (generation) => {
+      const base = await newOrganization();
+      await store.hset(`${base}settings`, 'n0', 1, 'n1', 1, 'index', 5);
+      await store.hset(`${base}d${generation}`, 'root', '');
+      expect(await reindexDrop(store, base, generation)).toBe('in-use');
+      expect(await store.hkeys(`${base}d${generation}`)).toEqual(['root']);
+    },
+  );
 
   test('reads no key of another organization', async () => {
     const base = await newOrganization();
