@@ -34,7 +34,7 @@ const put = script<[...ChangeArguments, ...string[]], Decided | { kind: 'retry' 
 
 /**
  * Creates or changes a user's profile, all of the change or nothing (contract 4.2). Repeating the user's own current
- * name is always allowed.
+ * name is always allowed, also in another spelling that counts as the same.
  */
 export async function putProfile(
   store: RedisClient,
@@ -45,8 +45,8 @@ export async function putProfile(
 ): Promise<PutOutcome> {
   const attempt = async (snapshot: WriteSnapshot): Promise<PutOutcome | undefined> => {
     const username = change.username === snapshot.username ? undefined : change.username;
-    const isOwn = username?.normalize('NFC') === snapshot.username?.normalize('NFC');
-    const broken = username === undefined || isOwn ? undefined : ruleFault(username, snapshot.settings);
+    const [name, normalized, own] = nameArguments(snapshot, username);
+    const broken = normalized === own ? undefined : ruleFault(name, snapshot.settings);
     if (broken !== undefined) return { kind: 'not-allowed', reason: broken };
 
     const reply = await runChange(
@@ -56,7 +56,9 @@ export async function putProfile(
       snapshot,
       userId,
       snapshot.username ?? '',
-      ...nameArguments(snapshot, username),
+      name,
+      normalized,
+      own,
       ...imageArguments(change.picture),
       ...imageArguments(change.avatar && { reference: change.avatar }),
       String(pendingGraceMs),

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { pendingGraceMs } from '../../src/domain/profile.ts';
+import { defaultSettings } from '../../src/domain/settings.ts';
 import { trackPending } from '../../src/media/lifecycle.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
-import { namesBucketKey, profileKey } from '../../src/redis/keys.ts';
+import { denylistKey, namesBucketKey, profileKey, stageKey, stageOwnerKey } from '../../src/redis/keys.ts';
+import { saveSettings } from '../../src/redis/organizations.ts';
 import { putProfile, type PutOutcome } from '../../src/redis/profiles.ts';
 import { newOrganization } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
@@ -67,4 +69,37 @@ test('a user whose name the index gives to somebody else does not release it', a
   await store.hset(namesBucketKey(base, '0', '0'), 'Ada', 'u-2');
   await change('Bob');
   expect(await store.hgetall(namesBucketKey(base, '0', '0'))).toEqual({ Ada: 'u-2', Bob: 'u-1' });
+});
+
+describe("a user's own name", () => {
+  const change = async (username: string, user = 'u-1') =>
+    (await putProfile(store, base, user, { username }, await readWriteSnapshot(store, base, user))).kind;
+
+  test.each([
+    ['exact', '\u00C9va', 'E\u0301va', '\u00C9va'],
+    ['case-insensitive', 'Eva', 'eVA', 'eva'],
+  ] as const)(
+    'can be spelled anew while it is denied, compared %s',
+    async (comparison, name, same, normalized) => {
+      ({ base } = await newOrganization(store, { ...defaultSettings, comparison }));
+      await change(name);
+      await store.hset(denylistKey(base, '0'), normalized, '');
+      await store.hset(stageKey(base), normalized, '');
+      await store.set(stageOwnerKey(base), 'overwrite');
+      expect(await change(same)).toBe('put');
+      expect(await store.hget(profileKey(base, 'u-1'), 'u')).toBe(same);
+      expect(await store.hgetall(namesBucketKey(base, '0', '0'))).toEqual({ [normalized]: 'u-1' });
+      expect(await change(name, 'u-2')).toBe('denied');
+    },
+  );
+
+  test('can be spelled anew though a rule has come since, where case makes no other name', async () => {
+    const settings = { ...defaultSettings, comparison: 'case-insensitive' as const };
+    const made = await newOrganization(store, settings);
+    base = made.base;
+    await change('Eva');
+    await saveSettings(store, made.prefix, 'acme', { minLength: 5 });
+    expect(await change('EVA')).toBe('put');
+    expect(await change('Ada')).toBe('not-allowed');
+  });
 });

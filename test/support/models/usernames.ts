@@ -45,8 +45,7 @@ export function run(model: Model, command: Command): { outcome: unknown; after: 
   switch (command.kind) {
     case 'put': {
       const { user, name } = command;
-      if (names.get(user) === name) return answer('put');
-      if (denied.has(form(name))) return answer('denied');
+      if (denied.has(form(name)) && holder(name) !== user) return answer('denied');
       if (![user, undefined].includes(holder(name))) return answer('taken');
       names.set(user, name);
       return answer('put');

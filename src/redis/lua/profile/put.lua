@@ -25,8 +25,11 @@ if (before[1] or '') ~= from then return { kind = 'retry' } end
 
 if name ~= '' then
   if names_refused() then return { kind = 'retry' } end
-  if is_denied(index, normalized_name) then return { kind = 'denied' } end
-  if is_staged(normalized_name) then return { kind = 'retry' } end
+  -- The name that the user has is no other for being spelled anew, and may be denied (contract 4.4).
+  if normalized_name ~= normalized_from then
+    if is_denied(index, normalized_name) then return { kind = 'denied' } end
+    if is_staged(normalized_name) then return { kind = 'retry' } end
+  end
   local holder = holder_of(index, normalized_name)
   if holder and holder ~= user then return { kind = 'taken' } end
 end
