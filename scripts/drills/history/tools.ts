@@ -42,15 +42,16 @@ export async function changeComparison(
 export async function repair({ deployment }: FaultContext): Promise<void> {
   const { out, err } = await runTool(deployment.env, 'fsck --repair --json');
   // In a cluster that changes under it, it may give up.
-  const hasGivenUp = out === '' && deployment.cluster !== undefined;
-  if (!hasGivenUp && !findsNoFault(out)) throw new Error(`fsck --repair found faults: ${out}${err}`);
+  const { hasGivenUp, hasFaults } = readFsck(out);
+  if (hasFaults || (hasGivenUp && deployment.cluster === undefined))
+    throw new Error(`fsck --repair found faults: ${out}${err}`);
 }
 
-/** By the output of `admin fsck --json`; the remains of an interrupted rebuild are not a fault. */
-function findsNoFault(out: string): boolean {
-  if (out === '') return false;
-  const { faults } = JSON.parse(out) as { faults: { kind: string }[] };
-  return faults.every(({ kind }) => kind === 'generation-left-over');
+/** What `admin fsck --json` has printed; the remains of an interrupted rebuild are not a fault. */
+function readFsck(out: string): { hasGivenUp: boolean; hasFaults: boolean } {
+  if (out === '') return { hasGivenUp: true, hasFaults: false };
+  const { faults, complete } = JSON.parse(out) as { faults: { kind: string }[]; complete: boolean };
+  return { hasGivenUp: !complete, hasFaults: faults.some(({ kind }) => kind !== 'generation-left-over') };
 }
 
 /** Throws if `admin fsck` finds a fault. */
@@ -58,12 +59,11 @@ export async function checkStore({ env }: Deployment): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { code, out, err } = await runTool(env, 'fsck --json');
     // It gives up if slots have just moved, or the cluster is not complete yet.
-    if (out === '' && attempt < 20) await sleep(500);
-    else if (out === '') throw new Error(`fsck failed (${code}): ${err}`);
-    else {
-      if (findsNoFault(out)) return;
-      throw new Error(`fsck found faults: ${out}${err}`);
-    }
+    const { hasGivenUp, hasFaults } = readFsck(out);
+    if (hasFaults) throw new Error(`fsck found faults: ${out}${err}`);
+    if (!hasGivenUp) return;
+    if (attempt === 20) throw new Error(`fsck failed (${code}): ${err}`);
+    await sleep(500);
   }
 }
 

@@ -2,6 +2,7 @@ import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
 import { done, interrupted, type CommandResult } from '../tool.ts';
+import { JsonList } from './json-list.ts';
 import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -21,17 +22,21 @@ async function showAudit(
   { org, json = false }: { org: string; json?: boolean },
 ): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
-  let separator = '[\n';
-  for await (const page of readAudit(store, base)) {
-    if (context.signal.aborted) return interrupted();
-    for (const entry of page) {
-      if (json) context.out(separator + JSON.stringify({ ...entry, at: formatInstant(entry.at) }));
-      else context.out(`${forPeople(entry)}\n`);
-      separator = ',\n';
+  const list = new JsonList(context.out);
+  let isEmpty = true;
+  try {
+    for await (const page of readAudit(store, base)) {
+      if (context.signal.aborted) return interrupted();
+      for (const entry of page) {
+        if (json) list.add({ ...entry, at: formatInstant(entry.at) });
+        else context.out(`${forPeople(entry)}\n`);
+        isEmpty = false;
+      }
     }
+    if (json) list.end();
+  } finally {
+    list.cutOff();
   }
-  const isEmpty = separator === '[\n';
-  if (json) context.out(isEmpty ? '[]\n' : '\n]\n');
   return done(undefined, isEmpty ? `${org} has no changes in its audit trail.` : '');
 }
 

@@ -1,6 +1,7 @@
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
 import { adminCommand } from '../command-line.ts';
 import { UnknownOrganizationError, type AdminContext, type AdminCommand } from './context.ts';
+import { JsonList } from './json-list.ts';
 import { interrupted, problem, type CommandResult } from '../tool.ts';
 import { onlyOrganization } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
@@ -25,19 +26,25 @@ export function addFsck(program: AdminCommand): void {
     .runs(check);
 }
 
-/** Prints faults as they are found, since there may be many. */
+/** Prints faults as they are found, since there may be many; what is found before an error is JSON, too. */
 async function check(
   context: AdminContext,
   { org, repair = false, json = false }: FsckOptions,
 ): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
-  let separator = '{"faults":[\n';
+  const list = new JsonList(context.out, '{"faults":[');
   const onFault = (fault: Fault): void => {
-    context.out(json ? separator + JSON.stringify(forMachines(fault)) : `${forPeople(fault)}\n`);
-    separator = ',\n';
+    if (json) list.add(forMachines(fault));
+    else context.out(`${forPeople(fault)}\n`);
   };
   const { signal } = context;
-  const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal });
+  const outcome = await fsck(store, keyPrefix, { organizationId: org, repair, onFault, signal }).catch(
+    (error: unknown) => {
+      list.cutOff(incomplete);
+      throw error;
+    },
+  );
+  if (outcome.kind !== 'checked') list.cutOff(incomplete);
   if (outcome.kind === 'unknown-organization') throw new UnknownOrganizationError(org ?? '');
   if (outcome.kind === 'interrupted')
     return interrupted('interrupted: run it again; repairs made so far are kept');
@@ -45,9 +52,8 @@ async function check(
   const { counts, found, repaired, loading } = outcome;
   const remaining = found - repaired;
   if (json) {
-    const open = found === 0 ? '{"faults":[' : '\n';
-    const rest = JSON.stringify({ checked: counts, found, repaired, remaining, loading }).slice(1);
-    context.out(`${open}],${rest}\n`);
+    const rest = { checked: counts, found, repaired, remaining, loading, complete: true };
+    list.end(`],${JSON.stringify(rest).slice(1)}`);
   } else {
     for (const id of loading) {
       context.out(`${printable(id)}  is being loaded by a migration, so it was not checked\n`);
@@ -61,6 +67,9 @@ async function check(
       : `${counted(remaining, 'fault')}: ${adminCommand} fsck --repair repairs all that have only one possible repair`,
   );
 }
+
+/** What ends a list of faults that was not finished. */
+const incomplete = '],"complete":false}';
 
 function forMachines({ organizationId, kind, detail, isRepaired }: Fault) {
   return { organizationId, kind, detail, repaired: isRepaired };

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { banUsernames } from '../../../src/redis/denylist.ts';
 import { cutoverKey, hashApiKey, organizationBase } from '../../../src/redis/keys.ts';
 import { authenticate, readWriteSnapshot } from '../../../src/redis/changes.ts';
@@ -390,6 +391,67 @@ test('fsck exits 1 while faults remain, and 0 once they are repaired', async () 
   expect(repaired).toMatchObject({ code: 0, err: '' });
   expect(repaired.out).toContain('[repaired]');
   expect((await admin('fsck')).code).toBe(0);
+});
+
+describe('what has been printed with --json is JSON', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  /** Does something else in place of a call of the tool, after so many that are made. */
+  const insteadOf = (command: 'scan' | 'xrange', made: number, act: () => void): void => {
+    const original = Redis.prototype[command] as (...args: unknown[]) => Promise<never>;
+    let calls = 0;
+    jest.spyOn(Redis.prototype, command).mockImplementation(async function (
+      this: unknown,
+      ...args: unknown[]
+    ) {
+      if (calls++ >= made) act();
+      return await Reflect.apply(original, this, args);
+    });
+  };
+  const loseConnection = (): void => {
+    throw new Error('Connection is closed.');
+  };
+
+  test('where fsck ends with an error, or is interrupted', async () => {
+    await admin('org set acme');
+    await store.hset(`${base}settings`, 'min', 'x');
+    const faults = [{ kind: 'settings-invalid' }];
+    insteadOf('scan', 0, loseConnection);
+    const failed = await admin('fsck --json');
+    expect([failed.code, JSON.parse(failed.out)]).toMatchObject([1, { faults, complete: false }]);
+    expectOneLine(failed);
+    jest.restoreAllMocks();
+    const interrupt = new AbortController();
+    insteadOf('scan', 0, () => interrupt.abort());
+    const ended = await admin('fsck --json', interrupt.signal);
+    expect([ended.code, JSON.parse(ended.out)]).toMatchObject([130, { faults, complete: false }]);
+    jest.restoreAllMocks();
+    expect(JSON.parse((await admin('fsck --json')).out)).toMatchObject({ faults, complete: true });
+  });
+
+  test('where audit ends with an error, or is interrupted', async () => {
+    await admin('org set acme');
+    await Promise.all(
+      Array.from({ length: 600 }, () => store.xadd(`${base}audit`, '*', 'op', 'ban', 'key', 'k_1')),
+    );
+    insteadOf('xrange', 1, loseConnection);
+    const failed = await admin('audit --org acme --json');
+    expect([failed.code, JSON.parse(failed.out)]).toMatchObject([1, { length: 500 }]);
+    expectOneLine(failed);
+    jest.restoreAllMocks();
+    const interrupt = new AbortController();
+    insteadOf('xrange', 1, () => interrupt.abort());
+    const ended = await admin('audit --org acme --json', interrupt.signal);
+    expect([ended.code, JSON.parse(ended.out)]).toMatchObject([130, { length: 500 }]);
+  });
+
+  test('and nothing has been where fsck ends with an error before it finds a fault', async () => {
+    await admin('org set acme');
+    insteadOf('scan', 0, loseConnection);
+    expect(await admin('fsck --json')).toMatchObject({ code: 1, out: '' });
+  });
 });
 
 test('fsck shows a value of any length in a short line, and whole with --json', async () => {
