@@ -21,15 +21,21 @@ export const comparedFields = ['profile', ...profileFields] as const;
 
 export type ComparedField = (typeof comparedFields)[number];
 
+/** The names that a profile's own fields have in JSON. */
+const ownFields = new Set(profileFields.map((field) => field.replace(/\..*/, '')));
+
 /** A profile by its fields, those that are set; undefined if the user has none. */
 export type Shown = Partial<Record<(typeof profileFields)[number], string>> | undefined;
 
 /**
  * A profile in the contract's shape by its fields. Null and empty are as unset as absent, whichever way a service says
- * so, and a number stands for its digits. `unreadable`: something is of another type, so it is not a profile.
+ * so, and a number stands for its digits. `unreadable`: something is of another type, or there are fields, and none of
+ * them is a profile's, as in an error that is answered with 200; so it is not a profile.
  */
 export function toShown(profile: Profile | undefined): Shown | 'unreadable' {
   if (profile === undefined) return undefined;
+  const names = Object.keys(profile);
+  if (names.length > 0 && !names.some((name) => ownFields.has(name))) return 'unreadable';
   const avatar: unknown = profile.avatar || {};
   if (typeof avatar !== 'object') return 'unreadable';
   const values: Record<string, unknown> = { ...profile };

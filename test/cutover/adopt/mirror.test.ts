@@ -291,6 +291,21 @@ test('a profile with a field that is no text is not brought over', async () => {
   expect((await stored())['u']).toBe(`Kept ${userId}`);
 });
 
+test('an error that the legacy service answers with 200 unsets nothing, neither after a read nor after a change', async () => {
+  const { store } = here.bridge;
+  const { base } = here.organization;
+  await put({ username: `Kept ${userId}` });
+  await untilStored(({ u }) => u !== undefined);
+  const unreadable = () => store.hget(comparisonsKey(base), 'unreadable');
+  const before = await unreadable();
+  here.legacy.behaviour.override = { headers: {}, chunks: [Buffer.from('{"error":"maintenance"}')] };
+  await get();
+  await until(async () => (await unreadable()) !== before);
+  expect(await put({ avatarObjectDefinitionId: null })).toBe(200);
+  await until(() => store.hexists(failedAdoptionsKey(base), userId));
+  expect((await stored())['u']).toBe(`Kept ${userId}`);
+});
+
 describe('the mark that a killed instance leaves of a change', () => {
   const mark = async (due: number): Promise<void> => {
     await put({ username: `Marked ${userId}` });

@@ -75,3 +75,17 @@ test.each([
 ])('a value of a type that the contract does not have, as in %j, makes it no profile', (profile) => {
   expect(toShown(profile as unknown as Parameters<typeof toShown>[0])).toBe('unreadable');
 });
+
+test.each([{ error: 'maintenance' }, { status: 'ok', data: { username: 'Ada' } }])(
+  'an object with fields, none of which a profile has, %j, is no profile',
+  (answer) => {
+    expect(toShown(answer as Parameters<typeof toShown>[0])).toBe('unreadable');
+  },
+);
+
+test.each([{}, { userId: 'ada', username: null }])(
+  'an object without fields, or with one that a profile has, %j, is an empty profile',
+  (profile) => {
+    expect(toShown(profile as Parameters<typeof toShown>[0])).toEqual({});
+  },
+);
