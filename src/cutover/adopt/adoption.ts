@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeReference } from '../../domain/profile.ts';
 import { normalizedName, type UsernameComparison } from '../../domain/usernames.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { profileKey } from '../../redis/keys.ts';
 import { differingFields, shownByLegacy, type Shown } from '../compare/compare.ts';
@@ -58,7 +59,10 @@ export interface Adoption {
   exists?: boolean;
 }
 
-/** `absent`: the legacy service has no such profile; what is here stays, and counts as a difference. */
+/**
+ * `absent`: the legacy service has no such profile; what is here stays, and counts as a difference. Not of an adoption
+ * that settles a change: where there is a profile here, it fails as `profile-not-shown`, and the mark stays.
+ */
 export type AdoptionOutcome =
   | 'adopted'
   | 'superseded'
@@ -113,6 +117,9 @@ async function adoptOnce(
   const reading = drawn.hasRival ? { ...adoption, isExpected: () => false } : adoption;
   const shown = await readSettled(options, reading, drawn.number);
   if (shown === 'unreadable') return shown;
+  // What is here came from there: without its profile, the legacy service does not show what became of the change.
+  if (shown === undefined && settles !== undefined && (await hasProfile(store, base, userId)))
+    return 'unreadable';
   if (shown === undefined || shown === 'superseded') {
     if (settles !== undefined) await settleChange(store, base, userId, settles, 0);
     return shown ?? 'absent';
@@ -145,6 +152,10 @@ async function adoptOnce(
     normalized(username),
     JSON.stringify(profile),
   );
+}
+
+async function hasProfile(store: RedisClient, base: string, userId: string): Promise<boolean> {
+  return (await store.hexists(profileKey(base, userId), 't')) === 1;
 }
 
 /** Reads until the change is shown, or two reads agree; `superseded` if a later adoption was applied meanwhile. */

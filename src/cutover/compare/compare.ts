@@ -49,13 +49,18 @@ export function toShown(profile: Profile | undefined): Shown | 'unreadable' {
   return shown;
 }
 
-/** `unreadable`: no profile. `body` is undefined if it was too long or broke off. */
+/**
+ * Undefined if the legacy service says that there is no profile; `unreadable` if it does not tell. `body` is undefined if
+ * it was too long or broke off.
+ */
 export async function shownByLegacy(
   { status, headers }: Pick<LegacyResponse, 'status' | 'headers'>,
   body: Buffer | undefined,
 ): Promise<Shown | 'unreadable'> {
-  if (status === 404) return undefined;
-  const value = status === 200 ? await readAnswer({ headers }, body) : null;
+  if (status !== 200 && status !== 404) return 'unreadable';
+  const value = await readAnswer({ headers }, body);
+  // A page that says 404 is of something in front of the service.
+  if (status === 404) return value === null ? 'unreadable' : undefined;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? toShown(value) : 'unreadable';
 }

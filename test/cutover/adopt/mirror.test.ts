@@ -400,6 +400,32 @@ describe('a change whose response is lost', () => {
   });
 });
 
+test('a change whose response is lost stays in doubt while the legacy service shows no profile of a user who has one', async () => {
+  const other = await startLegacyBridge({ legacyTimeout: 600 }, {}, 'mirror');
+  const { store } = other.bridge;
+  const { base } = other.organization;
+  const apiKey = await other.player('ada');
+  const name = () => store.hget(profileKey(base, 'ada'), 'u');
+  const change = async (username: string): Promise<unknown> =>
+    await other.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify({ username }) });
+  await change('Ada');
+  await until(async () => (await name()) === 'Ada');
+  const { behaviour, received } = other.legacy;
+  const readsSoFar = () => received.filter(({ method }) => method === 'GET').length;
+  const before = readsSoFar();
+  behaviour.reset = 'after';
+  behaviour.override = { status: 404, headers: {}, chunks: [Buffer.from('{"error":"no route"}')] };
+  await change('Eve');
+  behaviour.reset = undefined;
+  // Two reads that agree, and one more: it does not rest at what they say.
+  await until(() => readsSoFar() > before + 2);
+  expect(await store.hexists(unsettledKey(base), 'ada')).toBe(1);
+  behaviour.override = undefined;
+  await until(async () => (await name()) === 'Eve');
+  await until(async () => (await store.exists(unsettledKey(base))) === 0);
+  await other.close();
+});
+
 test('changes of one user that the legacy service fails to answer are adopted together', async () => {
   const other = await startLegacyBridge({ legacyTimeout: 300 }, {}, 'mirror');
   const apiKey = await other.player('ada');
