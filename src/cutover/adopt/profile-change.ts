@@ -5,11 +5,13 @@ import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
+import { valuesOf } from '../forward/headers.ts';
+import type { LegacyRequest } from '../forward/legacy.ts';
 import type { Admission } from '../switch/instance.ts';
 import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
-const beginChange = script<[epoch: number, index: '', user: string, waitMs: number], number>(
+const beginChange = script<[epoch: number, index: '', user: string, waitMs: number, form: '1' | ''], number>(
   'cutover/adopt/begin_change',
 );
 
@@ -29,13 +31,13 @@ async function markProfileChange(
   waiting: Map<string, { hasAnother: boolean }>,
   credentials: Credentials,
   userId: string,
-  { admission }: ForwardedChange,
+  { admission, request }: ForwardedChange,
 ): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
   const [, number] = await Promise.all([
     findings.register(organizationId),
-    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy)),
+    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isForm(request) ? '1' : ''),
   ]);
 
   async function adopt(expected: Pick<Adoption, 'isExpected' | 'exists'>): Promise<void> {
@@ -122,6 +124,11 @@ async function markProfileChange(
         return findings.recordFailedAdoption(organizationId, userId, number, 'mode-switched');
     }
   };
+}
+
+/** Whether a change is sent as a form, as one with a picture is (contract 4.2). */
+function isForm({ headers }: LegacyRequest): boolean {
+  return valuesOf(headers, 'content-type').some((type) => /^\s*multipart\//i.test(type));
 }
 
 /** What the answer to a PUT (contract 2.2) does not say. */

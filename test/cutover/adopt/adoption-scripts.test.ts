@@ -122,6 +122,15 @@ describe('an adoption', () => {
     expect(await stored('ada')).toEqual({ t: '', as: '3', at: expect.stringMatching(/^\d+$/) });
   });
 
+  test('keeps no copy of the picture shown once a form was forwarded, whoever adopts the user', async () => {
+    await store.hset(profileKey(base, 'ada'), { t: 1, pf: 'f.png', po: 'https://x/1' });
+    await beginChange(store, base, 0, '', 'ada', 60_000, '1');
+    expect(await stored('ada')).toEqual({ t: '1', pf: 'f.png' });
+    expect(await adopt({ picture: 'https://x/1' })).toBe('adopted');
+    expect(await stored('ada')).toMatchObject({ pu: 'https://x/1' });
+    expect(await store.zscore(unreferencedPicturesKey(base), 'f.png')).not.toBeNull();
+  });
+
   test.each<[string, Record<string, string>, Record<string, string>]>([
     ['a copy of the picture shown', { pf: 'f.png', po: 'https://x/1' }, { pf: 'f.png', po: 'https://x/1' }],
     ['no copy of another picture', { pf: 'f.png', po: 'https://x/2' }, { pu: 'https://x/1' }],

@@ -132,6 +132,31 @@ describe('an accepted change of a profile', () => {
     expect(await store.zscore(`${base}media`, 'AAAAAAAAAAAAAAAAAAAAAA.png')).not.toBeNull();
   });
 
+  test.each([
+    ['accepted', { status: 200, chunks: [Buffer.from('{}')] }],
+    ['answered with a redirect, so that only a read can tell', { status: 303, chunks: [] }],
+  ])(
+    'that brings a picture, %s, keeps no copy of the one before, though the URL is the same',
+    async (_, answer) => {
+      const other = await startLegacyBridge({ legacyTimeout: 600 }, {}, 'mirror');
+      const { store } = other.bridge;
+      const { base, id } = other.organization;
+      const url = 'https://legacy/pictures/ada.png';
+      const copy = 'AAAAAAAAAAAAAAAAAAAAAA.png';
+      other.legacy.organization(id).save('ada', { username: 'Ada', profilePictureUrl: url });
+      await store.hset(profileKey(base, 'ada'), { u: 'Ada', pf: copy, po: url, t: '' });
+      other.legacy.behaviour.override = { method: 'PUT', headers: {}, ...answer };
+      const body = new FormData();
+      body.append('profilePicture', new Blob(['new'], { type: 'image/png' }), 'new.png');
+      await (await other.send(await other.player('ada'), 'PUT', '/api/profile/', { body })).text();
+      await until(async () => (await store.exists(unsettledKey(base))) === 0);
+      const { pf, po, pu } = await store.hgetall(profileKey(base, 'ada'));
+      expect({ pf, po, pu }).toEqual({ pf: undefined, po: undefined, pu: url });
+      expect(await store.zscore(`${base}media`, copy)).not.toBeNull();
+      await other.close();
+    },
+  );
+
   test('that the legacy service refuses changes nothing, and leaves no mark', async () => {
     expect(await put({ username: '' })).toBe(400);
     await until(async () => !(await unsettled()).includes(userId));

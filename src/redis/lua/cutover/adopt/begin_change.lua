@@ -4,7 +4,12 @@
 -- or refused, so that a killed instance leaves a trace of what is in doubt.
 --
 -- the change's number
-local user, wait_ms = unpack(ARGV) -- after which any adoption settles the change
+
+-- wait_ms: after which any adoption settles the change; form: '1' if it is sent as a form, which may bring a picture
+local user, wait_ms, form = unpack(ARGV)
+-- The legacy service may show a new picture at the URL that the copy here came from: whatever adopts the user must not
+-- keep the copy, even if this instance is killed.
+if form == '1' then redis.call('HDEL', profile_key(user), 'po') end
 local number = draw_number()
 mark_unsettled(user, number, wait_ms)
 return number
