@@ -2,7 +2,7 @@ import { normalizedName } from '../../domain/usernames.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ProblemError } from '../../contract/problems.ts';
-import { yieldingChunks } from '../../lib/time-slices.ts';
+import { yieldingChunks, yieldingItems } from '../../lib/time-slices.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { denylistChangeKey } from '../../redis/keys.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
@@ -29,7 +29,7 @@ const pause = 25;
 const namesAtOnce = 60;
 
 /** A name, followed by its replacement if it is banned. */
-type ListedName = readonly string[];
+type ListedName = readonly [name: string, replacement?: string];
 
 /** Begins a denylist change, one at a time in its organization; `overloaded` if its turn does not come in 10 s. */
 export async function beginDenylistChange(
@@ -58,27 +58,42 @@ export async function beginDenylistChange(
    * Applies an accepted change as the legacy service answered it; returns the gap that is left if that is not possible.
    */
   async function apply(answer: unknown): Promise<Gap | undefined> {
-    if (operation === 'removeDeniedUsernames') {
-      const deleted = stringsIn(answer, 'usernamesDeleted');
-      if (deleted === undefined) return 'denylist-response-unreadable';
-      await applyAll('remove', toRows(deleted));
-      return undefined;
-    }
-    const notAdded = namesNotAdded(answer);
-    if (notAdded === undefined) return 'denylist-response-unreadable';
-    if (operation === 'banUsernames') {
-      const refused = new Set(notAdded);
-      const replacements = (await readBody()) as ReadonlyMap<string, string>;
-      await applyAll(
-        'ban',
-        [...replacements].filter(([name]) => !refused.has(name)),
-      );
-    } else if (notAdded.length === 0) {
+    const isRemoval = operation === 'removeDeniedUsernames';
+    const listed = isRemoval ? stringsIn(answer, 'usernamesDeleted') : namesNotAdded(answer);
+    if (listed === undefined) return 'denylist-response-unreadable';
+    if (isRemoval && listed.length === 0) return undefined;
+    const requested = toRows((await readBody()) as ReadonlyMap<string, string> | readonly string[]);
+    const others = await withoutListed(requested, listed);
+    if (others === undefined) return 'denylist-response-unreadable';
+    if (isRemoval) await applyAll('remove', toRows(listed));
+    else if (operation === 'banUsernames') await applyAll('ban', others);
+    else if (listed.length === 0) {
       await applyPart('stage', []);
-      await applyAll('stage', toRows((await readBody()) as readonly string[]));
+      await applyAll('stage', others);
       await applyPart('commit', []);
     }
     return undefined;
+  }
+
+  /**
+   * Those of the names that the legacy service has not listed: it may spell a name as the organization compares it.
+   * Undefined if it has listed one that was not asked for.
+   */
+  async function withoutListed(
+    requested: readonly ListedName[],
+    listed: readonly string[],
+  ): Promise<readonly ListedName[] | undefined> {
+    if (listed.length === 0) return requested;
+    const { comparison } = (await readWriteSnapshot(store, base)).settings;
+    const forms = new Set(listed.map((name) => normalizedName(name, comparison)));
+    const found = new Set<string>();
+    const others: ListedName[] = [];
+    for await (const row of yieldingItems(requested)) {
+      const form = normalizedName(row[0], comparison);
+      if (forms.has(form)) found.add(form);
+      else others.push(row);
+    }
+    return found.size === forms.size ? others : undefined;
   }
 
   /** Applies names in parts, each under the comparison in force by then. */
@@ -91,7 +106,7 @@ export async function beginDenylistChange(
     for (;;) {
       const { index, settings } = await readWriteSnapshot(store, base);
       const rows = part.map((names) =>
-        names.flatMap((name) => [name, normalizedName(name, settings.comparison)]),
+        (names as readonly string[]).flatMap((name) => [name, normalizedName(name, settings.comparison)]),
       );
       const reply = await applyRows(store, base, epoch, index, token, number, kind, JSON.stringify(rows));
       if (reply === 'applied') return;
@@ -117,6 +132,6 @@ export async function beginDenylistChange(
   };
 }
 
-function* toRows(names: Iterable<string>): Generator<ListedName, void> {
-  for (const name of names) yield [name];
+function toRows(names: ReadonlyMap<string, string> | readonly string[]): readonly ListedName[] {
+  return names instanceof Map ? [...names] : [...names.values()].map((name) => [name]);
 }

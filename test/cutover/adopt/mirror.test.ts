@@ -633,6 +633,29 @@ describe('a denylist change', () => {
     },
   );
 
+  test('is applied without a name that the legacy service lists as not added in another spelling', async () => {
+    here.legacy.behaviour.override = { method: 'POST', headers: {}, chunks: [Buffer.from('["Bj\u00f6rn"]')] };
+    expect(await denylist('POST', 'deny', { 'Bjo\u0308rn': 'x', Added: 'y' })).toBe(200);
+    await until(async () => (await deniedHere()).includes('Added'));
+    expect(await deniedHere()).not.toContain('Bj\u00f6rn');
+  });
+
+  test.each([
+    ['ban', 'POST', 'deny', { asked: 'x' }, '["other"]'],
+    ['removal', 'DELETE', 'deny', ['asked'], '{"usernamesDeleted":["other"],"usernamesInUse":[]}'],
+  ])(
+    'in whose answer a name is listed that was not asked for, a %s, is not applied, and leaves a gap on record',
+    async (_, method, path, body, answer) => {
+      const { store } = here.bridge;
+      const { base } = here.organization;
+      await store.del(gapsKey(base));
+      here.legacy.behaviour.override = { method, headers: {}, chunks: [Buffer.from(answer)] };
+      expect(await denylist(method, path, body)).toBe(200);
+      await until(() => store.hexists(gapsKey(base), 'denylist-response-unreadable'));
+      expect(await deniedHere()).not.toContain('asked');
+    },
+  );
+
   test.each(['{"added":["one"],"refused":["two"]}', '{"added":["one"],"errors":[{"username":"two"}]}'])(
     'whose response has several lists, neither of which is known to be of names not added, %s, leaves a gap on record',
     async (answer) => {
