@@ -55,7 +55,10 @@ function valuesOf(evidence: Evidence): Record<keyof typeof gauges, Values> {
     },
     differences: Object.fromEntries(countDifferences(evidence)),
     differing_users: comparisons.differingUsers,
-    disputed_keys: { unmapped: comparisons.unmappedKeys, refused: comparisons.refusedKeys },
+    disputed_keys: {
+      unmapped: comparisons.unmappedKeys + comparisons.unusableKeys,
+      refused: comparisons.refusedKeys,
+    },
     unsettled: comparisons.unsettled,
     failed_adoptions: comparisons.failedAdoptions,
     gaps: countGaps(evidence),

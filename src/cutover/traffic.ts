@@ -84,8 +84,11 @@ export function createTraffic(options: TrafficOptions) {
       inBackground(() => new Promise((resolve) => (ended = resolve)));
       const end = (): Promise<void> => change.end().finally(ended);
       const response = await forwardChange(mirror, { ...change, end }, () => mark(change));
-      if (credentials !== undefined && found !== undefined)
-        findings.judgeKey(credentials, response.status, found.kind);
+      if (credentials !== undefined && found !== undefined) {
+        const isForUser = change.operation === 'putProfile';
+        const isNobodys = isForUser && found.kind === 'known' && found.caller.userId === undefined;
+        findings.judgeKey(credentials, response.status, isNobodys ? 'no-user' : found.kind, isForUser);
+      }
       return response;
     },
     /** Waits for changes, and for background work that outlives the responses. */

@@ -31,11 +31,22 @@ export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
 /** Who accepted an API key: only the legacy service, only Redis, or both. */
 export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
 
-/** Undefined if the status does not tell. */
+/** Undefined if the status does not tell. `here`: as what Redis knows the key. */
 function verdictOnKey(status: number, here: string): KeyFinding | undefined {
   const isKnownHere = here !== 'unknown' && here !== 'no-user';
+  // Of a key that is nobody's, there may be no profile there either.
+  if (status === 404 && here === 'no-user') return undefined;
   if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
   return status === 401 && isKnownHere ? 'refused' : undefined;
+}
+
+/** What is kept of a key that the two judge differently. */
+export interface KeyEntry {
+  userAgent: string;
+  /** ms since 1970 */
+  at: number;
+  /** Whether its last request was for the profile of its user. */
+  isForUser?: boolean;
 }
 
 interface FoundKey {
@@ -105,17 +116,25 @@ export function createPending() {
       }
       if (comparison.kind !== 'unreadable') setBounded(users, comparison.userId, fields);
     },
-    /** Whether the two agree about a key, by the status with which the legacy service answered its request. */
+    /**
+     * Whether the two agree about a key, by the status with which the legacy service answered its request. `isForUser`:
+     * the request was for the profile of the key's user.
+     */
     judgeKey: (
       { organizationId, sha256, userAgent }: Pick<Credentials, 'organizationId' | 'sha256' | 'userAgent'>,
       status: number,
       here: string,
+      isForUser = true,
     ): KeyFinding | undefined => {
       const finding = verdictOnKey(status, here);
       if (finding === undefined) return undefined;
-      const entry = JSON.stringify({ userAgent: (userAgent ?? '').slice(0, 200), at: Date.now() });
+      const entry: KeyEntry = { userAgent: (userAgent ?? '').slice(0, 200), at: Date.now(), isForUser };
       const mayBeMadeUp = finding === 'unmapped' && status === 404;
-      setBounded(pendingOf(organizationId).keys, sha256, { finding, entry, mayBeMadeUp });
+      setBounded(pendingOf(organizationId).keys, sha256, {
+        finding,
+        entry: JSON.stringify(entry),
+        mayBeMadeUp,
+      });
       return finding;
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */

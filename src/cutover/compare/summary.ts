@@ -16,7 +16,7 @@ import {
   unmappedKeysKey,
   unsettledKey,
 } from '../../redis/keys.ts';
-import type { AdoptionFailure, Gap } from './pending.ts';
+import type { AdoptionFailure, Gap, KeyEntry } from './pending.ts';
 import { comparedFields, type ComparedField } from './compare.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 
@@ -114,12 +114,32 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     unmappedKeys: await stillDisputed(unmapped, async (sha256) =>
       (await store.exists(apiKeyKey(base, sha256))) === 0 ? {} : undefined,
     ),
+    /** Keys that the legacy service accepts, and Redis has and refuses, though they are not revoked. */
+    unusableKeys: await stillDisputed(unmapped, (sha256, entry) => findUnusable(store, base, sha256, entry)),
     /** Keys that Redis accepts and the legacy service refuses, with the public ids by which they can be revoked. */
     refusedKeys: await stillDisputed(refused, async (sha256) => {
       const found = await authenticate(store, base, sha256);
       return found.kind === 'known' ? { keyId: found.caller.keyId } : undefined;
     }),
   };
+}
+
+/** Why a key that the legacy service accepts would be refused here, other than on purpose. */
+export type Unusable = 'expired' | 'no-user';
+
+async function findUnusable(
+  store: RedisClient,
+  base: string,
+  sha256: string,
+  { isForUser }: KeyEntry,
+): Promise<{ keyId: string; reason: Unusable } | undefined> {
+  const found = await authenticate(store, base, sha256);
+  if (found.kind === 'known') {
+    const { keyId, userId } = found.caller;
+    return isForUser === true && userId === undefined ? { keyId, reason: 'no-user' } : undefined;
+  }
+  const [keyId, revokedAt] = await store.hmget(apiKeyKey(base, sha256), 'i', 'x');
+  return keyId && !revokedAt ? { keyId, reason: 'expired' } : undefined;
 }
 
 /** The fields `hour:<hours since 1970>:<same or different>`. */
@@ -174,13 +194,14 @@ async function someOf(store: RedisClient, key: string): Promise<Record<string, s
  */
 async function stillDisputed<Known extends object>(
   entries: Record<string, string>,
-  look: (sha256: string) => Promise<Known | undefined>,
+  look: (sha256: string, entry: KeyEntry) => Promise<Known | undefined>,
 ) {
   const disputed: (Known & { fingerprint: string; userAgent: string; lastSeen: number })[] = [];
   for (const [sha256, entry] of Object.entries(entries)) {
-    const known = await look(sha256);
+    const used = JSON.parse(entry) as KeyEntry;
+    const known = await look(sha256, used);
     if (known === undefined) continue;
-    const { userAgent, at } = JSON.parse(entry) as { userAgent: string; at: number };
+    const { userAgent, at } = used;
     disputed.push({ ...known, fingerprint: sha256.slice(0, 12), userAgent, lastSeen: at });
   }
   return disputed;

@@ -80,6 +80,7 @@ function totals(organizations: readonly ComparisonSummary[], since: number) {
     unreadable: sum(current, (one) => one.unreadable),
     differingUsers: sum(current, (one) => one.differingUsers),
     unmappedKeys: sum(organizations, (one) => one.unmappedKeys.length),
+    unusableKeys: sum(organizations, (one) => one.unusableKeys.length),
     refusedKeys: sum(organizations, (one) => one.refusedKeys.length),
     /** Users, and denylists, with a change that was forwarded some seconds ago and not adopted yet. */
     unsettled: sum(organizations, (one) => one.unsettledUsers + Number(one.isDenylistUnsettled)),

@@ -73,7 +73,7 @@ function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
   yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to, state);
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
-  if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* unmappedKeys(comparisons);
+  if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* keysRefusedHere(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
   if (state.mode === 'reverse') yield* beforeLeavingReverse(evidence, to);
 }
@@ -141,13 +141,25 @@ function* obstaclesOf(instance: Instance, to: Mode): Generator<Finding> {
   }
 }
 
-function* unmappedKeys({ unmappedKeys: count }: Evidence['comparisons']): Generator<Finding> {
-  if (count === 0) return;
-  yield {
-    code: 'unmapped-keys',
-    reason: `${counted(count, 'API key')} that the legacy service accepts ${count === 1 ? 'is' : 'are'} unknown here`,
-    remedy: `import ${count === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys; profile-bridge admin cutover status --json lists the fingerprints`,
-  };
+function* keysRefusedHere({
+  unmappedKeys,
+  unusableKeys,
+}: Pick<Evidence['comparisons'], 'unmappedKeys' | 'unusableKeys'>): Generator<Finding> {
+  if (unmappedKeys > 0) {
+    yield {
+      code: 'unmapped-keys',
+      reason: `${counted(unmappedKeys, 'API key')} that the legacy service accepts ${unmappedKeys === 1 ? 'is' : 'are'} unknown here`,
+      remedy: `import ${unmappedKeys === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys; profile-bridge admin cutover status --json lists the fingerprints`,
+    };
+  }
+  if (unusableKeys > 0) {
+    yield {
+      code: 'unusable-keys',
+      reason: `${counted(unusableKeys, 'API key')} that the legacy service accepts would be refused here, having expired or being bound to no user`,
+      remedy:
+        'correct the source and run profile-bridge migrate apply --entities api-keys, or revoke those that shall not work any more: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
+    };
+  }
 }
 
 function* beforeTakingAuthority({ state, comparisons }: Evidence): Generator<Finding> {

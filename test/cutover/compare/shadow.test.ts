@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { readComparisons, type ComparisonSummary } from '../../../src/cutover/compare/summary.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../../src/redis/changes.ts';
+import { apiKeyKey, hashApiKey } from '../../../src/redis/keys.ts';
 import { startLegacyBridge, type LegacyBridge } from '../../support/legacy/bridge.ts';
 import { until } from '../../support/until.ts';
 
@@ -103,6 +104,32 @@ describe('in shadow mode', () => {
         lastSeen: expect.any(Number),
       },
     ]);
+  });
+
+  test('a key that is bound to no user here, or has expired, is on record unless it is revoked here', async () => {
+    const { organization, legacy } = here;
+    const { base } = organization;
+    const nobodys = await organization.newKey({ role: 'player' });
+    const old = await organization.newKey({ role: 'player', userId });
+    const revoked = await organization.newKey({ role: 'player', userId });
+    for (const { apiKey } of [nobodys, old, revoked])
+      legacy.addKey(apiKey, { organization: organization.id, role: 'player', user: userId });
+    const { store } = here.bridge;
+    await store.hset(apiKeyKey(base, hashApiKey(old.apiKey)), 'e', Date.now() - 1);
+    await store.hset(apiKeyKey(base, hashApiKey(revoked.apiKey)), 'x', Date.now());
+    const headers = { 'content-type': 'application/json' };
+    await here.send(nobodys.apiKey, 'PUT', '/api/profile/', { body: '{}', headers });
+    for (const { apiKey } of [revoked, old]) await get(apiKey);
+    const { unusableKeys, unmappedKeys } = await summaryOnce((summary) => summary.unusableKeys.length === 2);
+    expect(unusableKeys).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ keyId: nobodys.keyId, reason: 'no-user' }),
+        expect.objectContaining({ keyId: old.keyId, reason: 'expired', userAgent: 'game/7' }),
+      ]),
+    );
+    expect(unmappedKeys.map(({ fingerprint }) => fingerprint)).not.toContain(
+      hashApiKey(old.apiKey).slice(0, 12),
+    );
   });
 
   test('a key that only Redis accepts is on record until the legacy service accepts it', async () => {

@@ -25,6 +25,7 @@ const compared: Evidence['comparisons'] = {
   unreadable: 0,
   differingUsers: 0,
   unmappedKeys: 0,
+  unusableKeys: 0,
   refusedKeys: 0,
   unsettled: 0,
   unadopted: 0,
@@ -89,6 +90,11 @@ describe('the step to mirror', () => {
       ready: false,
       reasons: ['unmapped-keys'],
       isUnforceable: false,
+    });
+    expect(verdict('shadow', 'mirror', { comparisons: { unusableKeys: 1 } })).toMatchObject({
+      ready: false,
+      reasons: ['unusable-keys'],
+      remedies: [expect.stringContaining('admin key revoke')],
     });
   });
 

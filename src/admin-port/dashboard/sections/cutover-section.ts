@@ -71,7 +71,8 @@ function figures(evidence: Evidence): Html | undefined {
   const { comparisons, state, replay } = evidence;
   const pictures = picturesToCopy(evidence);
   if (state.mode === 'native') return pictures && html`<dl>${pictures}</dl>`;
-  const { compared, differingUsers, unsettled, failedAdoptions, unmappedKeys, refusedKeys } = comparisons;
+  const { compared, differingUsers, unsettled, failedAdoptions, unmappedKeys } = comparisons;
+  const disputedKeys = unmappedKeys + comparisons.unusableKeys + comparisons.refusedKeys;
   const count = (name: string, value: number, hint: string) => figure(name, formatNumber(value), hint);
   const legacyAnswers = authorityOf(state.mode) === 'legacy';
   return html`<dl>
@@ -79,7 +80,7 @@ function figures(evidence: Evidence): Html | undefined {
         legacyAnswers
           ? html`${count('Users who differ', differingUsers, 'when last compared')}
             ${count('Comparisons', compared, comparisonsHint(comparisons))}
-            ${count('Disputed API keys', unmappedKeys + refusedKeys, `${formatNumber(unmappedKeys)} unknown to Redis`)}`
+            ${count('Disputed API keys', disputedKeys, `${formatNumber(unmappedKeys)} unknown to Redis`)}`
           : html`${count('Waiting for replay', replay.entries, backlogHint(evidence))}
             ${count('Set aside', replay.setAside, 'refused by the legacy service')}`
       }

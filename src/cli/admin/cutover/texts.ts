@@ -2,6 +2,7 @@ import { formatNumber } from '../../../lib/numbers.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
 import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts';
 import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
+import type { Unusable } from '../../../cutover/compare/summary.ts';
 import { countDifferences, countGaps, type Evidence } from '../../../cutover/verdict/evidence.ts';
 import { isSilent, type Finding, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
@@ -91,8 +92,24 @@ export function comparisonLines(evidence: Evidence): string[] {
     `Comparisons: ${formatNumber(compared)} made, ${formatNumber(different)} differed${unread}; users who differ now: ${formatNumber(differingUsers)}`,
     ...(fields.length === 0 ? [] : [`  fields: ${fields.join(', ')}`]),
     `API keys unknown here: ${formatNumber(unmappedKeys)}; refused by the legacy service only: ${formatNumber(refusedKeys)}`,
+    ...unusableKeyLines(evidence),
     ...refusedKeyLines(evidence),
   ];
+}
+
+const unusableTexts: Record<Unusable, string> = {
+  expired: 'has expired here',
+  'no-user': 'is bound to no user here',
+};
+
+function unusableKeyLines({ organizations, comparisons }: Evidence): string[] {
+  const lines = organizations.flatMap(({ organizationId, unusableKeys }) =>
+    unusableKeys.map(
+      ({ keyId, reason, lastSeen }) =>
+        `  ${organizationId}, key ${keyId}: ${unusableTexts[reason]}; accepted by the legacy service, last seen ${formatInstant(lastSeen)}`,
+    ),
+  );
+  return shortened(lines, comparisons.unusableKeys);
 }
 
 function refusedKeyLines({ organizations, comparisons }: Evidence): string[] {
