@@ -37,7 +37,9 @@ function verdictOnKey(status: number, here: string): KeyFinding | undefined {
   // Of a key that is nobody's, there may be no profile there either.
   if (status === 404 && here === 'no-user') return undefined;
   if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
-  return status === 401 && isKnownHere ? 'refused' : undefined;
+  // A denylist may be refused for the key's role; a read of one's own profile, only for the key.
+  const isOwnRead = here === 'none' || here === 'profile';
+  return (status === 401 && isKnownHere) || (status === 403 && isOwnRead) ? 'refused' : undefined;
 }
 
 /** What is kept of a key that the two judge differently. */

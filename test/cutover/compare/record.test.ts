@@ -139,6 +139,17 @@ test('an API key that both accept is on neither list any more', async () => {
   expect(await store.hkeys(refusedKeysKey(base))).toEqual(['other']);
 });
 
+test.each([
+  ['a read of the own profile with a key of a user', 'profile', ['one']],
+  ['a read of a user who has no profile here', 'none', ['one']],
+  ['a read with a key of no user', 'no-user', []],
+  ['a change, which may be refused for another reason,', 'known', []],
+])('%s that is answered 403 shows whether the legacy service refuses the key', async (_, here, refused) => {
+  judged('one', 403, here);
+  await findings.flush();
+  expect(await store.hkeys(refusedKeysKey(base))).toEqual(refused);
+});
+
 test('a key that the legacy service answers 404 is listed only if its organization exists here', async () => {
   judged('made-up', 404, 'unknown');
   await findings.flush();
