@@ -191,6 +191,14 @@ describe('a change that the legacy service refuses', () => {
     });
   });
 
+  test('reaches it if the user makes the change again, once it is accepted there', async () => {
+    await refuse();
+    there.save('stranger', {});
+    expect(await put(ada, { username: `Name of ${ada.id}` })).toBe(200);
+    await untilReplayed();
+    expect(nameThere(ada)).toBe(`Name of ${ada.id}`);
+  });
+
   test('is retried with the user’s profile as it is by then', async () => {
     await refuse();
     await put(ada, { avatarObjectDefinitionId: null });

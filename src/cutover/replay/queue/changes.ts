@@ -10,7 +10,7 @@ export interface QueuedCaller extends Omit<Caller, 'client'> {
 /** What was changed here, as far as it has to be replayed to the legacy service. */
 export type AcceptedChange =
   /**
-   * PUT profile of the caller's own user. A username that did not change is absent; `released`: the one that a new
+   * PUT profile of the caller's own user, with the username also if they had it already; `released`: the one that a new
    * username took the place of, which orders the replays of users who exchange names (rules.ts).
    */
   | ({ kind: 'put'; released?: string } & ProfileChange)

@@ -79,8 +79,9 @@ if avatar ~= 'keep' then
 end
 redis.call('HSET', profile, unpack(set))
 if queued then
+  -- A change that is made again states its result again: the legacy service may have refused it the first time.
   enqueue('put', {
-    username = name ~= '' and name or nil,
+    username = username == 'given' and (name ~= '' and name or from) or nil,
     released = name ~= '' and from ~= '' and from or nil,
     picture = picture ~= 'keep' and { picture, picture_value } or nil,
     avatar = avatar ~= 'keep' and { avatar, avatar_value } or nil,

@@ -117,6 +117,16 @@ describe('a change in the mode reverse is queued by the call that makes it', () 
     expect(await waiting()).toEqual([{ kind: 'put' }]);
   });
 
+  test('a profile: the username that a client states also if it is the current one, which releases nothing', async () => {
+    await put('ada', { username: 'Ada' });
+    await put('ada', { username: 'Ada', avatar: null });
+    await put('ada', { avatar: null });
+    expect((await waiting()).slice(1)).toEqual([
+      { kind: 'put', username: 'Ada', avatar: null },
+      { kind: 'put', avatar: null },
+    ]);
+  });
+
   test('a ban: the names that were denied, not those skipped or refused', async () => {
     await put('ada', { username: 'Ada' });
     await put('bob', { username: 'Bob' });

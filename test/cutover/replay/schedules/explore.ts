@@ -65,6 +65,8 @@ export interface Scenario {
   faults: number;
   withDenylist?: boolean;
   withAvatars?: boolean;
+  /** Whether users also state the names that they have already. */
+  withRepeats?: boolean;
   /** A mistake in the rules, which the exploration has to find. */
   mistake?:
     | 'ignores-names'
@@ -145,7 +147,7 @@ function abandon(world: World, entries: readonly Entry[], scenario: Scenario): W
 
 /** What clients may do next. */
 function* acceptances(world: World, scenario: Scenario): Generator<[string, World]> {
-  const { names, withDenylist = false, withAvatars = false } = scenario;
+  const { names, withDenylist = false, withAvatars = false, withRepeats = false } = scenario;
   const id = world.accepted;
   const accept = (change: Change): World => {
     const entry: Entry = { id, change, state: 'waiting', response: undefined, hasFailed: false };
@@ -157,6 +159,11 @@ function* acceptances(world: World, scenario: Scenario): Generator<[string, Worl
   if (withAvatars) {
     for (const userId of Object.keys(world.redis.names)) {
       yield [`client: ${userId} sets an avatar`, accept({ kind: 'avatar', userId, avatar: id })];
+    }
+  }
+  if (withRepeats) {
+    for (const [userId, own] of Object.entries(world.redis.names)) {
+      yield [`client: ${userId} keeps ${own}`, accept({ kind: 'put', userId, from: own, to: own })];
     }
   }
   for (const name of names) {

@@ -9,6 +9,7 @@ describe('every schedule of a replay ends with both sides equal, and sets nothin
     ['three users exchange names, without errors', { ...three, changes: 5, faults: 0 }],
     ['three users exchange names, with an error', { ...three, changes: 4 }],
     ['two users change names and avatars, with an error', { ...two, withAvatars: true }],
+    ['users exchange names and state their own again, with an error', { ...two, withRepeats: true }],
     ['two users exchange names, with two errors', { ...two, faults: 2 }],
     ['users exchange names while names are banned and allowed again', { ...two, withDenylist: true }],
   ])('%s', (_name, scenario) => {
