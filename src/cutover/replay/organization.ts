@@ -52,9 +52,9 @@ export function replayOrganization(context: ReplayContext, organizationId: strin
     entry.sent += 1;
     // Before it is sent: one that is made while the response is under way may have released the name too late.
     const hasOlder = waiting.hasOlder(entry);
-    const delivered = await delivery.send(prepared);
-    if (!context.hasLease() && delivered.outcome.kind !== 'unreachable') await repair(queued);
-    await settle(entry, delivered, hasOlder, key);
+    const delivered = await delivery.send(prepared, maySend);
+    if (!context.hasLease() && delivered?.outcome.kind !== 'unreachable') await repair(queued);
+    if (delivered !== undefined) await settle(entry, delivered, hasOlder, key);
   }
 
   /** The process was held up: what it sent may have come after what another instance sent since. */

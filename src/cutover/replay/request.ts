@@ -8,6 +8,8 @@ export interface EncodedBody {
   bytes: Buffer;
   /** The picture file in it. */
   file?: string;
+  /** The fields of a profile in it. */
+  fields?: ProfileChange;
 }
 
 const route: Record<AcceptedChange['kind'], [LegacyRequest['method'], path: string]> = {
@@ -29,29 +31,35 @@ export function toLegacyRequest(
   return { method, path, headers, body: bytes };
 }
 
-/** The fields of contract 4.2. A file has a part of its own. */
-export async function profileBody(
-  { username, picture, avatar }: ProfileChange,
+/**
+ * The bodies of contract 4.2, which has two forms: fields in JSON, and a file by itself. A change with both needs a
+ * request for each, the fields first.
+ */
+export async function profileBodies(
+  change: ProfileChange,
   file?: EncodedBody & { name: string },
-): Promise<EncodedBody> {
+): Promise<EncodedBody[]> {
+  const { username, picture, avatar } = change;
   const fields: Record<string, unknown> = {};
   if (username !== undefined) fields['username'] = username;
   if (picture === null) fields['profilePictureObjectDefinitionId'] = null;
   else if (picture !== undefined && 'reference' in picture)
     fields['profilePictureObjectDefinitionId'] = picture.reference;
   if (avatar !== undefined) fields['avatarObjectDefinitionId'] = avatar;
-  if (file === undefined) return json(fields);
+  const described = { ...json(fields), fields: change };
+  if (file === undefined) return [described];
+  const upload = await fileBody(file);
+  return Object.keys(fields).length === 0 ? [upload] : [described, upload];
+}
 
+async function fileBody({ type, bytes, name }: EncodedBody & { name: string }): Promise<EncodedBody> {
   const form = new FormData();
-  for (const [field, value] of Object.entries(fields)) {
-    form.append(field, typeof value === 'string' ? value : JSON.stringify(value));
-  }
-  form.append('profilePicture', new Blob([new Uint8Array(file.bytes)], { type: file.type }), file.name);
+  form.append('profilePicture', new Blob([new Uint8Array(bytes)], { type }), name);
   const encoded = new Response(form);
   return {
     type: encoded.headers.get('content-type') ?? '',
     bytes: Buffer.from(await encoded.arrayBuffer()),
-    file: file.name,
+    file: name,
   };
 }
 

@@ -107,8 +107,9 @@ export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutM
     return { kind: 'pause', reason: `the legacy service cannot be reached${reason}` };
   }
   if (outcome.kind === 'lost') return doubtful;
-  const { status, isForeign = false } = outcome;
-  if (isSuccess(status)) return isForeign ? pauseFor('something other than JSON') : { kind: 'done' };
+  const { status } = outcome;
+  if (isMade(outcome)) return { kind: 'done' };
+  if (isSuccess(status)) return pauseFor('something other than JSON');
   if (status >= 500) return doubtful;
   if ([408, 425, 429].includes(status)) return { kind: 'retry', afterMs };
   if ([401, 403].includes(status)) return { kind: 'other-key' };
@@ -122,6 +123,11 @@ export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutM
 function pauseFor(answer: string): Next {
   const reason = `the legacy service answered a change with ${answer}: LEGACY_BASE_URL is probably wrong`;
   return { kind: 'pause', reason };
+}
+
+/** Whether the legacy service says that it has made the change. A success that is foreign does not come from it. */
+export function isMade(outcome: DeliveryOutcome): boolean {
+  return outcome.kind === 'answered' && isSuccess(outcome.status) && !outcome.isForeign;
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;

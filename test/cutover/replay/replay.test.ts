@@ -104,6 +104,19 @@ describe('an accepted change reaches the legacy service:', () => {
     expect(sent.includes(Buffer.from(await kept.arrayBuffer()))).toBe(true);
   });
 
+  test('fields and an uploaded picture in a request each, as the contract has a form for each', async () => {
+    const before = here.legacy.received.length;
+    expect(await upload(ada, { username: 'Both forms' })).toBe(200);
+    await untilReplayed();
+    expect(await upload(ada)).toBe(200);
+    await untilReplayed();
+    const sent = here.legacy.received.slice(before);
+    const types = sent.map(({ headers }) => headers['content-type']?.split(';')[0]);
+    expect(types).toEqual(['application/json', 'multipart/form-data', 'multipart/form-data']);
+    expect(sent[0]?.body.toString()).toBe('{"username":"Both forms"}');
+    expect(sent[1]?.body.includes('Both forms')).toBe(false);
+  });
+
   test('bans with renames, removals and overwrites, in order with the profiles', async () => {
     await put(ada, { username: 'Rude' });
     expect(await denylist('POST', 'deny', { Rude: 'Polite', 7: 'x', ['__proto__']: 'y' })).toBe(204);
@@ -223,6 +236,7 @@ describe('a change that the legacy service refuses', () => {
     there.save('stranger', {});
     expect(await tool('cutover aside retry --all')).toMatchObject({ code: 0 });
     await untilReplayed();
+    expect([nameThere(ada), (await state()).setAside]).toEqual([`Name of ${ada.id}`, 0]);
     const { po } = await stored(ada);
     expect(po).not.toBe(before);
     expect(po).toBe(there.profiles.get(ada.id)?.profilePictureUrl);

@@ -180,6 +180,21 @@ test('a change that was refused is set aside without what the legacy service say
   expect(await setAside()).toMatchObject([{ status: 422, reason: 'the legacy service refused it' }]);
 });
 
+test('a change of a profile that the legacy service makes otherwise is set aside', async () => {
+  await here.put('ada', 'Ada ');
+  await here.put('bob', 'Bob');
+  start();
+  await until(async () => (await here.waiting()) === 0);
+  const there = here.legacy.organization(organizationId);
+  expect([there.profiles.get('ada'), there.profiles.get('bob')]).toEqual([
+    { username: 'Ada' },
+    { username: 'Bob' },
+  ]);
+  expect(await setAside()).toMatchObject([
+    { caller: { userId: 'ada' }, status: 200, reason: 'its answer shows another username' },
+  ]);
+});
+
 /** Has a denylist operation answered with success and this body. */
 const answering = (method: string, body: string): void => {
   here.legacy.behaviour.override = { method, headers: {}, chunks: [Buffer.from(body)] };

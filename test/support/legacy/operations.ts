@@ -96,17 +96,14 @@ function parse(body: Buffer): unknown {
   }
 }
 
+/** As the two forms of contract 4.2: with a file, it passes over all other fields. */
 async function changeIn(headers: IncomingHttpHeaders, body: Buffer): Promise<LegacyChange> {
   const type = headers['content-type'] ?? '';
   if (!type.startsWith('multipart/form-data')) return parse(body) as LegacyChange;
   const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
-  const change: LegacyChange = {};
-  for (const [name, value] of form) {
-    if (typeof value !== 'string')
-      change.profilePicture = { bytes: new Uint8Array(await value.arrayBuffer()) };
-    else if (name === 'username') change.username = value;
-    else if (name.endsWith('ObjectDefinitionId'))
-      Object.assign(change, { [name]: JSON.parse(value) as unknown });
+  for (const [, file] of form) {
+    if (typeof file !== 'string')
+      return { profilePicture: { bytes: new Uint8Array(await file.arrayBuffer()) } };
   }
-  return change;
+  return {};
 }

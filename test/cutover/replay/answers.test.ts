@@ -1,0 +1,38 @@
+import { describe, expect, test } from '@jest/globals';
+import { remarkOn } from '../../../src/cutover/replay/answers.ts';
+
+const avatar = { datasourceId: 'shop', objectDefinitionId: '7' };
+const other = { datasourceId: 'shop', objectDefinitionId: '8' };
+
+describe('the answer to a PUT of a profile', () => {
+  test.each<[remark: string, sent: object, answer: object]>([
+    ['another username', { username: 'Ada ' }, { username: 'Ada' }],
+    ['no username', { username: 'Ada' }, { username: null }],
+    ['another avatar', { avatar }, { avatarObjectDefinitionId: other }],
+    ['no avatar', { avatar }, { avatarObjectDefinitionId: null }],
+    ['an avatar', { avatar: null }, { avatarObjectDefinitionId: avatar }],
+    [
+      'another username and no avatar',
+      { username: 'Ada', avatar },
+      { username: 'Eve', avatarObjectDefinitionId: null },
+    ],
+  ])('that shows %s than was sent is remarked on', (remark, sent, answer) => {
+    expect(remarkOn('put', sent, 200, answer)).toBe(`its answer shows ${remark}`);
+  });
+
+  test.each<[what: string, sent: object, answer: unknown]>([
+    ['what was sent', { username: 'Ada', avatar }, { username: 'Ada', avatarObjectDefinitionId: avatar }],
+    [
+      'numbers for their digits',
+      { avatar },
+      { avatarObjectDefinitionId: { ...avatar, objectDefinitionId: 7 } },
+    ],
+    ['what was unset as null', { avatar: null }, { avatarObjectDefinitionId: null }],
+    ['what was not sent', { username: 'Ada' }, { username: 'Ada', avatarObjectDefinitionId: other }],
+    ['no fields', { username: 'Ada', avatar }, {}],
+    ['fields of another shape', { username: 'Ada', avatar }, { username: {}, avatarObjectDefinitionId: {} }],
+    ['nothing', { username: 'Ada', avatar }, undefined],
+  ])('that shows %s is not', (_what, sent, answer) => {
+    expect(remarkOn('put', sent, 200, answer)).toBeUndefined();
+  });
+});
