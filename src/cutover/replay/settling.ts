@@ -43,10 +43,12 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     } else if (entry.queued.sealedKey === '') {
       await setAside(entry, 0, 'its API key is no longer stored');
     } else {
-      throttle.pause(
-        `an API key was encrypted under a REPLAY_SECRET that instance ${cutover.id} does not have: restart it with that of the other instances, and the one used before as REPLAY_SECRET_PREVIOUS`,
-        true,
-      );
+      const reason = `API key was encrypted under a REPLAY_SECRET that instance ${cutover.id} does not have`;
+      // A change may have been set aside for so long that no instance has the secret any more.
+      if (entry.queued.isRetry) return await setAside(entry, 0, `its ${reason}`);
+      const remedy =
+        'restart it with that of the other instances, and the one used before as REPLAY_SECRET_PREVIOUS';
+      throttle.pause(`an ${reason}: ${remedy}`, true);
     }
   }
 

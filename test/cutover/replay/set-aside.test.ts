@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import type { QueuedChange } from '../../../src/cutover/replay/queue/changes.ts';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { organizationBase, replayAsideKey } from '../../../src/redis/keys.ts';
@@ -296,6 +297,34 @@ test('a change whose key an instance cannot decrypt makes the replay pause, whic
   start('two');
   await until(async () => (await here.waiting()) === 0);
   expect(await setAside()).toEqual([]);
+});
+
+test('a retry whose key an instance cannot decrypt is set aside again, and holds nobody up', async () => {
+  here.legacy.behaviour.failWith = 400;
+  await here.put('ada', 'Ada');
+  start();
+  const refused = await until(async () => (await setAside()).at(0));
+  await replayers.pop()?.close();
+  here.legacy.behaviour.failWith = undefined;
+
+  await here.queue.retry(organizationId, refused.id);
+  await here.put('bob', 'Bob');
+  const open = ({ caller: { userId } }: Pick<QueuedChange, 'caller'>) =>
+    userId === 'bob' ? `secret of ${keyIdOf('bob')}` : undefined;
+  replayers.push(here.start('two', undefined, undefined, { open }));
+  await until(async () => (await here.waiting()) === 0);
+  expect(here.legacy.organization(organizationId).profiles.get('bob')).toEqual({ username: 'Bob' });
+  const [again] = await setAside();
+  expect(again).toMatchObject({
+    caller: { userId: 'ada' },
+    status: 0,
+    reason: 'its API key was encrypted under a REPLAY_SECRET that instance two does not have',
+  });
+  // Once an instance has that secret again.
+  await replayers.pop()?.close();
+  await here.queue.retry(organizationId, again?.id ?? '');
+  start('three');
+  await until(() => here.legacy.organization(organizationId).profiles.has('ada'));
 });
 
 test('an instance that cannot decrypt a key leaves the replay to another one at once', async () => {
