@@ -57,10 +57,8 @@ export async function shownByLegacy(
   { status, headers }: Pick<LegacyResponse, 'status' | 'headers'>,
   body: Buffer | undefined,
 ): Promise<Shown | 'unreadable'> {
-  if (status !== 200 && status !== 404) return 'unreadable';
-  const value = await readAnswer({ headers }, body);
-  // A page that says 404 is of something in front of the service.
-  if (status === 404) return value === null ? 'unreadable' : undefined;
+  if (status === 404) return undefined;
+  const value = status === 200 ? await readAnswer({ headers }, body) : null;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? toShown(value) : 'unreadable';
 }

@@ -1,11 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  compare,
-  differingFields,
-  shownByLegacy,
-  toShown,
-  type Shown,
-} from '../../../src/cutover/compare/compare.ts';
+import { compare, differingFields, toShown, type Shown } from '../../../src/cutover/compare/compare.ts';
 import { profileKey } from '../../../src/redis/keys.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -93,16 +87,5 @@ test.each([{}, { userId: 'ada', username: null }])(
   'an object without fields, or with one that a profile has, %j, is an empty profile',
   (profile) => {
     expect(toShown(profile as Parameters<typeof toShown>[0])).toEqual({});
-  },
-);
-
-test.each([
-  ['', undefined],
-  ['{"error":"E_NO_PROFILE"}', undefined],
-  ['<html>default backend - 404</html>', 'unreadable'],
-])(
-  'a 404 says that there is no profile unless its body is neither empty nor JSON: %j',
-  async (body, told) => {
-    expect(await shownByLegacy({ status: 404, headers: [] }, Buffer.from(body))).toBe(told);
   },
 );
