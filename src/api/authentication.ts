@@ -3,7 +3,7 @@ import { ProblemError } from '../contract/problems.ts';
 import type { Caller } from '../domain/caller.ts';
 import { hashApiKey, organizationBase } from '../redis/keys.ts';
 import type { AuthenticationOutcome } from '../redis/changes.ts';
-import { callOf } from './call.ts';
+import { callOf, utf8Header } from './call.ts';
 import type { FailureLimiter } from './middleware/rate-limit.ts';
 import type { RedisClient } from '../redis/connection/client.ts';
 
@@ -86,19 +86,11 @@ export function requirePermission(
   }
 }
 
-// Strict, since different bytes must remain different organizations.
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** The organization that a request claims to belong to; undefined if the header is missing or not UTF-8. */
 function claimedOrganization(request: Request, organizationHeader: string): string | undefined {
   const value = request.headers[organizationHeader];
   if (typeof value !== 'string' || value === '') return undefined;
-  if (/^[\x20-\x7E]+$/.test(value)) return value;
-  try {
-    return utf8.decode(Buffer.from(value, 'latin1'));
-  } catch {
-    return undefined;
-  }
+  return utf8Header(value);
 }
 
 /** The credentials of a request; undefined if a header is missing or malformed. */

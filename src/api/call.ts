@@ -79,6 +79,19 @@ const sliceMs = 5;
 
 const givenRequestId = /^[\w.-]{1,64}$/;
 
+// Strict, since different bytes must remain different organizations.
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** The text of a header, of which Node.js makes a character of each byte; undefined if it is not UTF-8. */
+export function utf8Header(value: string): string | undefined {
+  if (/^[\x20-\x7E]*$/.test(value)) return value;
+  try {
+    return utf8.decode(Buffer.from(value, 'latin1'));
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Starts a call for every request, and passes it to `onSettled` exactly once: when its handler has ended and its
  * response was sent or its connection lost. Neither implies the other: a client may disconnect during authentication.
@@ -98,7 +111,7 @@ export function trackCalls(onSettled: (record: Readonly<AccessRecord>) => void):
       failure: undefined,
       status: 0,
       seconds: 0,
-      userAgent,
+      userAgent: userAgent === undefined ? undefined : (utf8Header(userAgent) ?? userAgent),
       address: undefined,
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
       isWorking: false,

@@ -77,7 +77,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       return undefined;
     }
     let checked = isHere ? await stages.checkCaller(row, request, response) : undefined;
-    const credentials = credentialsOf(request);
+    const credentials = credentialsOf(request, response);
     const found = checked?.authenticated.found ?? (await lookUp(credentials));
     const caller = found?.kind === 'known' ? found.caller : undefined;
     // Not the key as it was sent: a client that makes up keys could then use up the limit of all others.
@@ -168,7 +168,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
       // Each abort creates an error with a stack: too costly for the responses that were sent completely.
       if (!response.writableFinished) abandoned.abort();
     });
-    const credentials = credentialsOf(request);
+    const credentials = credentialsOf(request, response);
     const { signal } = abandoned;
     const { here, answer } = traffic.read(credentials, { ...toLegacyRequest(request, response), signal });
     let status: number | undefined;
@@ -181,12 +181,12 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     }
   }
 
-  function credentialsOf(request: Request): Credentials | undefined {
+  function credentialsOf(request: Request, response: Response): Credentials | undefined {
     const credentials = findCredentials(request, options);
     if (credentials === undefined) return undefined;
     const names = ['x-api-key', options.organizationHeader];
     const headers = names.flatMap((name) => [name, String(request.headers[name])]);
-    return { ...credentials, headers, userAgent: request.headers['user-agent'] };
+    return { ...credentials, headers, userAgent: callOf(response).userAgent };
   }
 }
 

@@ -8,6 +8,7 @@ import { reportUsage } from '../../src/deprecation/reports/report.ts';
 import { readUsageQuery } from '../../src/deprecation/reports/usage-query.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
+import { keysOf } from '../support/store.ts';
 import { until } from '../support/until.ts';
 import { redPng } from '../support/requests/pictures.ts';
 
@@ -200,6 +201,25 @@ test('300 pipelined calls whose connection is closed at once are counted as 300 
   if (query.kind !== 'ok') throw new Error(query.kind);
   const report = await reportUsage(bridge.store, bridge.config.keyPrefix, query.query, now);
   expect([report.calls, report.attributed, report.unattributed]).toEqual([300, 300, 0]);
+});
+
+test('user agents are recorded as UTF-8, or as Latin-1 if they are not', async () => {
+  const { headers } = await player('agents');
+  const socket = await dial();
+  socket.resume();
+  for (const agent of [Buffer.from('Zoë/1.0 ☃'), Buffer.from('Zoë/2.0', 'latin1')]) {
+    socket.write(`GET /api/profile/ HTTP/1.1\r\n${headers}User-Agent: `);
+    socket.write(agent);
+    socket.write('\r\n\r\n');
+  }
+  const key = `${bridge.config.keyPrefix}{agents}:use:key:`;
+  const agents = async () => {
+    const [own = ''] = await keysOf(bridge.store, key);
+    return Object.keys(await bridge.store.hgetall(own)).filter((field) => field.startsWith('a:'));
+  };
+  await until(async () => (await agents()).length === 2);
+  expect((await agents()).toSorted()).toEqual(['a:Zoë/1.0 ☃', 'a:Zoë/2.0']);
+  socket.destroy();
 });
 
 test('pipelined changes are made in order, and each request sees those before it', async () => {
