@@ -7,7 +7,7 @@ import {
   type ApiKeyRecord,
   type NewApiKey,
 } from '../../redis/operator/api-keys.ts';
-import { table } from '../../lib/system/terminal.ts';
+import { shellWord, table } from '../../lib/system/terminal.ts';
 import { adminCommand, parseId } from '../command-line.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
 import { done, problem, type CommandResult } from '../tool.ts';
@@ -78,7 +78,7 @@ async function createKey(
   const note = '\nIt acts for no user, so profile requests with it are refused: create one with --user.';
   return {
     ...done({ apiKey, keyId }, role === 'player' && user === undefined ? text + note : text),
-    ifLost: `key ${keyId} was created, but could not be shown: revoke it with ${adminCommand} key revoke --org ${org} ${keyId}, then create another one`,
+    ifLost: `key ${keyId} was created, but could not be shown: revoke it with ${adminCommand} key revoke --org ${shellWord(org)} ${keyId}, then create another one`,
   };
 }
 
