@@ -163,7 +163,7 @@ function callCounter(registry: Registry): (call: Observed) => void {
   const counted = new Map<string, Map<string, number>>();
   const requests = new Counter({
     name: 'profile_bridge_deprecated_requests_total',
-    help: `Requests of the deprecated contract; organizations beyond the first ${maxOrganizations} are "other".`,
+    help: `Requests of the deprecated contract. Each process counts organizations beyond the first ${maxOrganizations} that it sees as "other", so a series may lack calls of its organization.`,
     labelNames: ['operation', 'organization'] as const,
     registers,
     collect: () => {
