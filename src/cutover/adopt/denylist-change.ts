@@ -19,7 +19,7 @@ const beginChange = script<
 const endChange = script<[token: string, number: number], null>('cutover/adopt/end_denylist_change');
 type PartKind = 'ban' | 'remove' | 'stage' | 'commit';
 const applyRows = script<
-  [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string],
+  [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string, keyId: string],
   'frozen' | 'lapsed' | 'applied'
 >('cutover/adopt/denylist');
 
@@ -35,9 +35,11 @@ type ListedName = readonly [name: string, replacement?: string];
 export async function beginDenylistChange(
   { store, legacy, findings, signal }: MirrorOptions,
   { organizationId, base }: Credentials,
-  { operation, admission, readBody }: ForwardedChange,
+  { operation, found, admission, readBody }: ForwardedChange,
 ): Promise<Settle> {
   const { epoch } = admission;
+  // Unknown if Redis was away when the request came.
+  const keyId = found?.kind === 'known' ? found.caller.keyId : 'unknown';
   const token = randomUUID();
   const deadline = performance.now() + maxWaitMs;
   await findings.register(organizationId);
@@ -86,14 +88,14 @@ export async function beginDenylistChange(
     if (listed.length === 0) return requested;
     const { comparison } = (await readWriteSnapshot(store, base)).settings;
     const forms = new Set(listed.map((name) => normalizedName(name, comparison)));
-    const found = new Set<string>();
+    const asked = new Set<string>();
     const others: ListedName[] = [];
     for await (const row of yieldingItems(requested)) {
       const form = normalizedName(row[0], comparison);
-      if (forms.has(form)) found.add(form);
+      if (forms.has(form)) asked.add(form);
       else others.push(row);
     }
-    return found.size === forms.size ? others : undefined;
+    return asked.size === forms.size ? others : undefined;
   }
 
   /** Applies names in parts, each under the comparison in force by then. */
@@ -108,7 +110,17 @@ export async function beginDenylistChange(
       const rows = part.map((names) =>
         (names as readonly string[]).flatMap((name) => [name, normalizedName(name, settings.comparison)]),
       );
-      const reply = await applyRows(store, base, epoch, index, token, number, kind, JSON.stringify(rows));
+      const reply = await applyRows(
+        store,
+        base,
+        epoch,
+        index,
+        token,
+        number,
+        kind,
+        JSON.stringify(rows),
+        keyId,
+      );
       if (reply === 'applied') return;
       if (reply === 'lapsed') throw new Error('the lease of a denylist change was lost');
       await sleep(pause);

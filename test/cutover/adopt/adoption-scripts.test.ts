@@ -3,6 +3,7 @@ import { drawAdoption, settleChange } from '../../../src/cutover/adopt/adoption.
 import { storeTime } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
+  auditKey,
   denylistChangeKey,
   denylistKey,
   differingUsersKey,
@@ -228,7 +229,7 @@ describe('the marks of changes that are not adopted yet', () => {
 
 describe('a denylist change of the legacy service', () => {
   const apply = (token: string, kind: string, rows: string[][] = [], number = 1) =>
-    applyDenylist(store, base, 0, '0', token, number, kind, JSON.stringify(rows));
+    applyDenylist(store, base, 0, '0', token, number, kind, JSON.stringify(rows), 'k_1');
   const begin = (token: string) => beginDenylistChange(store, base, 0, '', token, 60_000, 60_000);
   const denied = async () => (await store.hkeys(denylistKey(base, '0'))).sort();
   const adoptedNames = async () =>
@@ -287,6 +288,26 @@ describe('a denylist change of the legacy service', () => {
     expect(await apply('token', 'commit')).toBe('applied');
     expect(await denied()).toEqual(['new']);
     expect(await adoptedNames()).toEqual(['denylist-at']);
+  });
+
+  test('is in the audit trail with the key that made it, but for what changed nothing here', async () => {
+    await begin('token');
+    await addUser('ada', 'Ada');
+    for (let time = 0; time < 2; time++) await apply('token', 'ban', [['Ada', 'Ada', 'Eve', 'Eve']]);
+    await apply('token', 'remove', [
+      ['Ada', 'Ada'],
+      ['absent', 'absent'],
+    ]);
+    await apply('token', 'stage');
+    await apply('token', 'stage', [['new', 'new']]);
+    await apply('token', 'commit');
+    const entries = await store.xrange(auditKey(base), '-', '+');
+    expect(entries.map(([, fields]) => fields.join(' '))).toEqual([
+      'op ban key k_1 username Ada',
+      'op rename key k_1 from Ada to Eve user ada',
+      'op remove key k_1 username Ada',
+      'op overwrite key k_1 before 0 after 1',
+    ]);
   });
 
   test('of an epoch that has passed is refused', async () => {

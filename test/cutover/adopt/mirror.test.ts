@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { RedisClient } from '../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import {
+  auditKey,
   comparisonsKey,
   cutoverKey,
   denylistChangeKey,
@@ -521,6 +522,8 @@ describe('a denylist change', () => {
     expect(await denylist('POST', 'deny', { Rude: 'Polite', Unused: 'x' })).toBe(204);
     await until(async () => (await deniedHere()).join() === 'Rude,Unused');
     expect((await stored())['u']).toBe('Polite');
+    const [entry] = await here.bridge.store.xrange(auditKey(here.organization.base), '-', '+');
+    expect(entry?.[1]).toEqual(['op', 'ban', 'key', expect.stringMatching(/^k_/), 'username', 'Rude']);
     expect(await denylist('POST', 'deny', { Polite: 'Rude', Third: 'y' })).toBe(200);
     await until(async () => (await deniedHere()).join() === 'Rude,Third,Unused');
     expect((await stored())['u']).toBe('Polite');

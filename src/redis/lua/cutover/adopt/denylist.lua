@@ -8,8 +8,8 @@
 -- 'applied'
 
 -- ban | remove | stage | commit; JSON, an array for each name: name, normalized name, and for a ban the replacement and
--- its normalized name.
-local token, number, kind, rows = unpack(ARGV)
+-- its normalized name; the public id of the caller's key, for the audit trail.
+local token, number, kind, rows, key_id = unpack(ARGV)
 local list = denylist_key(index)
 if redis.call('GET', denylist_change_key()) ~= token then return 'lapsed' end
 if names_refused() then return 'frozen' end
@@ -22,12 +22,15 @@ if kind == 'ban' then
     -- "A name that is already denied is skipped." (contract 4.3.3)
     if not is_denied(index, normalized_name) then
       redis.call('HSET', list, normalized_name, spelling_of(name, normalized_name))
+      add_audit_entry('ban', key_id, 'username', name)
       local user = holder_of(index, normalized_name)
       if user then
         release(index, normalized_name)
         local holder = holder_of(index, normalized_replacement)
         if holder and holder ~= user then take_name(index, normalized_replacement, holder, user) end
         claim(index, normalized_replacement, user)
+        local from = redis.call('HGET', profile_key(user), 'u') or name
+        add_audit_entry('rename', key_id, 'from', from, 'to', replacement, 'user', user)
         redis.call('HDEL', profile_key(user), 'b')
         redis.call('HSET', profile_key(user), 'u', replacement, 't', '', 'as', number, 'at', now_ms())
       end
@@ -36,7 +39,7 @@ if kind == 'ban' then
 elseif kind == 'remove' then
   for _, row in ipairs(rows) do
     mark_adopted_name(row[2])
-    redis.call('HDEL', list, row[2])
+    if redis.call('HDEL', list, row[2]) == 1 then add_audit_entry('remove', key_id, 'username', row[1]) end
   end
 elseif kind == 'stage' then
   if #rows == 0 then redis.call('UNLINK', stage_key()) end
@@ -46,7 +49,9 @@ elseif kind == 'stage' then
   return 'applied'
 else
   if redis.call('GET', stage_owner_key()) ~= token then return 'lapsed' end
+  local before, after = redis.call('HLEN', list), redis.call('HLEN', stage_key())
   commit_stage(index)
   mark_adopted_name()
+  add_audit_entry('overwrite', key_id, 'before', before, 'after', after)
 end
 return 'applied'
