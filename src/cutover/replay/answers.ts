@@ -1,5 +1,6 @@
 import { encodeReference, type ProfileChange } from '../../domain/profile.ts';
 import { namesInUse, namesNotAdded } from '../forward/denylist-answers.ts';
+import { valuesOf } from '../forward/headers.ts';
 import type { AcceptedChange } from './queue/changes.ts';
 
 /**
@@ -77,4 +78,23 @@ function codeIn(answer: unknown, depth = 0): string | undefined {
     if (inner !== undefined) return inner;
   }
   return undefined;
+}
+
+/**
+ * For how many seconds a response asks to wait (RFC 9110 §10.2.3); undefined if it does not, or not in a form that is
+ * understood. A date counts by the clock of its service, if the response has that.
+ */
+export function retryAfterIn(headers: readonly string[]): number | undefined {
+  const [value = ''] = valuesOf(headers, 'retry-after');
+  if (/^\d{1,9}$/.test(value)) return Number(value);
+  const until = httpDate(value);
+  const [date = ''] = valuesOf(headers, 'date');
+  return until && Math.max(0, Math.ceil((until - (httpDate(date) ?? Date.now())) / 1000));
+}
+
+/** An HTTP-date in ms, in any of its three formats (RFC 9110 §5.6.7), of which one leaves out that it is in GMT. */
+function httpDate(text: string): number | undefined {
+  const isDate = /^[A-Z][a-z]+,? /.test(text);
+  const at = isDate ? Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`) : NaN;
+  return Number.isNaN(at) ? undefined : at;
 }

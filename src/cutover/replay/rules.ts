@@ -87,7 +87,8 @@ export const setAsideAfterMs = 600_000;
 /** How many different keys may be refused in a row before the replay pauses. */
 export const maxRefusedKeys = 3;
 
-const delays = { first: 500, longest: 60_000 };
+/** `longestAsked`: the longest that the legacy service may ask for. */
+const delays = { first: 500, longest: 60_000, longestAsked: 600_000 };
 
 /** How long to wait after this many attempts, in ms. */
 export function delayAfter(attempts: number): number {
@@ -100,7 +101,7 @@ export function delayAfter(attempts: number): number {
  */
 export function nextAfter(outcome: DeliveryOutcome, attempts: Attempts, timeoutMs: number): Next {
   const asked = outcome.kind === 'answered' ? (outcome.retryAfter ?? 0) * 1000 : 0;
-  const afterMs = Math.max(delayAfter(attempts.sent), Math.min(asked, delays.longest));
+  const afterMs = Math.max(delayAfter(attempts.sent), Math.min(asked, delays.longestAsked));
   const doubtful: Next = { kind: 'retry', afterMs: Math.max(afterMs, 2 * timeoutMs) };
   if (outcome.kind === 'unreachable') {
     const reason = outcome.reason === undefined ? '' : ` (${outcome.reason})`;

@@ -30,13 +30,14 @@ describe('after a response of the legacy service, a change', () => {
     expect(next(answered(status))).toEqual({ kind: 'retry', afterMs: 500 });
   });
 
-  test('with Retry-After is sent again no sooner than that, or a minute', () => {
+  test('with Retry-After is sent again no sooner than that, or ten minutes', () => {
     const after = (status: number, retryAfter: number, sent = 1): Next =>
       next({ kind: 'answered', status, retryAfter }, { sent });
     expect(after(429, 7)).toEqual({ kind: 'retry', afterMs: 7000 });
     expect(after(429, 7, 6)).toEqual({ kind: 'retry', afterMs: 16_000 });
     expect(after(503, 7)).toEqual({ kind: 'retry', afterMs: 2 * timeout });
-    expect(after(503, 86_400)).toEqual({ kind: 'retry', afterMs: 60_000 });
+    expect(after(503, 150)).toEqual({ kind: 'retry', afterMs: 150_000 });
+    expect(after(503, 86_400)).toEqual({ kind: 'retry', afterMs: 600_000 });
   });
 
   test.each([401, 403])('with %i is sent with another key', (status) => {

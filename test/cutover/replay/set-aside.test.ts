@@ -69,12 +69,17 @@ describe('a change that the legacy service fails to make', () => {
     ]);
   });
 
-  test('is not sent again before the time that Retry-After asks for', async () => {
-    const headers = { 'retry-after': '60' };
+  test.each([
+    ['seconds', '60'],
+    ['a date', 'Sun, 06 Nov 1994 08:50:37 GMT'],
+  ])('is not sent again before the time that Retry-After asks for, in %s', async (_form, retryAfter) => {
+    const headers = { date: 'Sun, 06 Nov 1994 08:49:37 GMT', 'retry-after': retryAfter };
     here.legacy.behaviour.override = { method: 'PUT', status: 429, headers, chunks: [] };
+    const warn = jest.spyOn(here.log, 'warn');
     await here.put('ada', 'Ada');
     start();
-    await until(() => sentBy('ada') >= 1);
+    // Once the answer has been read.
+    await until(() => warn.mock.calls.length > 0);
     here.legacy.behaviour.override = undefined;
     clock += 25_000;
     await here.put('bob', 'Bob');
