@@ -242,6 +242,34 @@ describe('a change that the legacy service refuses', () => {
     expect(po).toBe(there.profiles.get(ada.id)?.profilePictureUrl);
   });
 
+  test('is retried once its name is free: of users who exchanged names, one takes a third name meanwhile', async () => {
+    const name = (which: string): string => `${which} of ${ada.id}`;
+    await put(ada, { username: name('First') });
+    await put(bob, { username: name('Second') });
+    await untilReplayed();
+    here.legacy.behaviour.failWith = 422;
+    await put(ada, { username: name('Spare') });
+    await put(bob, { username: name('First') });
+    await put(ada, { username: name('Second') });
+    await untilReplayed();
+    here.legacy.behaviour.failWith = undefined;
+    const retry = async ({ id }: User) => {
+      for (const { id: change, caller } of await queue.listSetAside(here.organization.id)) {
+        if (caller.userId === id) await queue.retry(here.organization.id, change);
+      }
+      await untilReplayed();
+    };
+    await retry(bob);
+    expect((await state()).setAside).toBe(3);
+
+    await put(ada, { username: name('Third') });
+    await retry(bob);
+    await put(ada, { username: name('Second') });
+    await retry(ada);
+    expect([nameThere(ada), nameThere(bob)]).toEqual([name('Second'), name('First')]);
+    expect((await state()).setAside).toBe(0);
+  });
+
   test('can be dropped; an unknown id is an error', async () => {
     await refuse();
     const [change] = await queue.listSetAside(here.organization.id);
