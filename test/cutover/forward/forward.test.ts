@@ -52,6 +52,25 @@ const credentials = (): Record<string, string> => ({
   'x-platform-organization-id': here.organization.id,
 });
 
+test.each(['shadow', 'mirror'] as const)(
+  'in %s, a rate limit does not apply to what is forwarded',
+  async (mode) => {
+    const limited = await startLegacyBridge({ rateLimit: { requests: 1, seconds: 60 } }, {}, mode);
+    try {
+      const key = await limited.player('u1');
+      const init = { body: '{}', headers: { 'content-type': 'application/json' } };
+      const statuses = [];
+      for (let n = 0; n < 3; n++) {
+        statuses.push((await limited.send(key, 'PUT', '/api/profile/', init)).status);
+        statuses.push((await limited.send(key, 'GET', '/api/profile/')).status);
+      }
+      expect(statuses).toEqual([200, 200, 200, 200, 200, 200]);
+    } finally {
+      await limited.close();
+    }
+  },
+);
+
 describe('in shadow mode', () => {
   test('the legacy service answers, in its own words and spacing, and Redis is not written', async () => {
     const put = await here.send(player, 'PUT', '/api/profile/', {
