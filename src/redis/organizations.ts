@@ -1,4 +1,5 @@
 import { defaultSettings, type OrganizationSettings } from '../domain/settings.ts';
+import { inBatches } from '../lib/collections/batches.ts';
 import { yieldingChunks } from '../lib/time-slices.ts';
 import {
   apiKeyIdsKey,
@@ -56,6 +57,20 @@ export async function saveSettings(
 export async function registerOrganization(store: RedisClient, prefix: string, id: string): Promise<void> {
   await recordLayout(store, prefix);
   await register(store, organizationsKey(prefix), id);
+}
+
+/** Those of these organizations that the registry does not have, so that whatever goes through all of them misses them. */
+export async function findUnregistered(
+  store: RedisClient,
+  prefix: string,
+  ids: Iterable<string>,
+): Promise<string[]> {
+  const missing: string[] = [];
+  for (const some of inBatches(ids, { size: 1000 })) {
+    const found = await store.smismember(organizationsKey(prefix), some);
+    missing.push(...some.filter((_, position) => found[position] === 0));
+  }
+  return missing;
 }
 
 /** Where each setting is stored; README.md has the table. */

@@ -16,7 +16,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { RedisKey } from 'ioredis';
 import { exportRecords } from '../../src/migration/engine/export/export.ts';
-import { namesBucketKey, organizationBase, profileKey } from '../../src/redis/keys.ts';
+import { namesBucketKey, organizationBase, organizationsKey, profileKey } from '../../src/redis/keys.ts';
 import { startBridge } from '../support/bridge.ts';
 import { interceptCalls } from '../support/store.ts';
 import { useTestStore } from '../support/use-store.ts';
@@ -25,6 +25,7 @@ import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from './small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
 import { createTestContext } from './context.ts';
+import { runTool } from '../support/tools/admin.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';
 
@@ -102,6 +103,26 @@ test('an export of a store without organizations, as with a wrong KEY_PREFIX, is
     ),
   });
   expect(existsSync(to)).toBe(false);
+});
+
+test('an export leaves out no organization that the registry has lost: it fails, and says what to do', async () => {
+  const tool = createTool();
+  const profiles = ['acme', 'other'].map((name) => ({ organizationId: name, userId: 'u1' }));
+  await tool.json('apply', '--source', writeSource({ profiles }));
+  await redis.srem(organizationsKey(tool.prefix), 'acme');
+  const to = join(newFolder(), 'export');
+  const { exitCode, err } = await tool.text('export', '--to', to);
+  expect([exitCode, err]).toEqual([
+    1,
+    expect.stringMatching(/organization "acme" is not in the registry .* fsck --repair, then export again/),
+  ]);
+  expect(existsSync(join(to, 'manifest.json'))).toBe(false);
+  // One that is asked for by name is found in any case.
+  const alone = await tool.json('export', '--to', join(newFolder(), 'one'), '--org', 'acme');
+  expect(alone).toMatchObject({ exitCode: 0, json: { entities: { profiles: 1 } } });
+  expect(await runTool(tool.env, 'fsck --repair')).toMatchObject({ code: 0 });
+  const whole = await tool.json('export', '--to', to);
+  expect(whole).toMatchObject({ exitCode: 0, json: { entities: { profiles: 2 } } });
 });
 
 test('an export that is applied to an empty store verifies, and is exported again byte for byte', async () => {

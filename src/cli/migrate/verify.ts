@@ -126,7 +126,12 @@ function remedies(
   return [
     ...(mustCorrect ? ['correct the source'] : []),
     ...(comparisons > 0 ? ['change the comparison of names with profile-bridge admin org set'] : []),
-    ...(has('index') ? ['repair the index with profile-bridge admin fsck --repair'] : []),
+    ...(issues.count('index', 'profiles') > 0
+      ? ['repair the index with profile-bridge admin fsck --repair']
+      : []),
+    ...(issues.count('index', 'organizations') > 0
+      ? ['register its organizations with profile-bridge admin fsck --repair']
+      : []),
     ...(canPrune
       ? ['apply again with --prune']
       : mustCorrect || canApply

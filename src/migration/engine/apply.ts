@@ -1,3 +1,4 @@
+import { findUnregistered, registerOrganization } from '../../redis/organizations.ts';
 import { whileLocked, type LockedContext } from '../runs/lock.ts';
 import {
   requestFullRound,
@@ -191,6 +192,7 @@ async function write(
   // Who takes the run over from now on finds all organizations that this writes into.
   await keeper.begin();
   await load.finish();
+  await registerAll(context);
   progress.next();
   const pendingRenames = await makeRenames(context, assessment.renames);
   await writeEntries(context, assessment, keeper, pacer, scope);
@@ -206,6 +208,17 @@ async function write(
   if (!signal.aborted) keeper.written(1);
   await keeper.saveNow();
   return { kind: signal.aborted ? 'interrupted' : 'applied', pruned, pendingRenames };
+}
+
+/** Registers organizations that the registry has lost, as in a failover of the master that has it. */
+async function registerAll({ store, prefix, organizations }: LockedContext): Promise<void> {
+  const existing = organizations.all().filter(({ exists }) => exists);
+  const missing = await findUnregistered(
+    store,
+    prefix,
+    existing.map(({ id }) => id),
+  );
+  for (const id of missing) await registerOrganization(store, prefix, id);
 }
 
 /** Makes the renames that earlier attempts have left on record, before anything is read. */

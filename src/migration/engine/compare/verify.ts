@@ -1,7 +1,8 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { forEachConcurrently } from '../../../lib/collections/for-each-concurrently.ts';
 import { totalOf } from '../../../lib/numbers.ts';
-import { namesBucketKey, settingsKey } from '../../../redis/keys.ts';
+import { namesBucketKey, organizationsKey, settingsKey } from '../../../redis/keys.ts';
+import { findUnregistered } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { lengthLimit, type Decided } from '../../analysis/spool.ts';
@@ -42,6 +43,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
   context.progress.next();
   const { reading, extras } = assessment;
   await reportExtras(context, extras);
+  await reportUnregistered(context, extras.organizations());
   let indexed = 0;
   if (scope.entities.includes('profiles')) {
     await forEachConcurrently(extras.organizations(), organizationsAtOnce, async (organization) => {
@@ -144,6 +146,19 @@ async function reportExtras(context: MigrationContext, extras: Extras): Promise<
     if (others.length >= comparedAtOnce) await reportUnindexed(context, others.splice(0));
   }
   await reportUnindexed(context, others);
+}
+
+/** Reports organizations that exist and are not in the registry, so that an export of everything leaves them out. */
+async function reportUnregistered(
+  { store, prefix, issues }: MigrationContext,
+  organizations: readonly Organization[],
+): Promise<void> {
+  const where = organizationsKey(prefix);
+  const ids = organizations.map(({ id }) => id);
+  for (const organizationId of await findUnregistered(store, prefix, ids)) {
+    const detail = 'is not in the registry of organizations: run profile-bridge admin fsck --repair';
+    issues.add({ entity: 'organizations', reason: 'index', where, detail, organizationId });
+  }
 }
 
 type Identity = Pick<RecordOf['profiles'], 'organizationId' | 'userId'>;

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { createTextFile } from '../../../lib/files/text-file.ts';
 import { yieldingItems } from '../../../lib/time-slices.ts';
-import { apiKeyKey } from '../../../redis/keys.ts';
-import { listOrganizations } from '../../../redis/organizations.ts';
+import { counted } from '../../../lib/numbers.ts';
+import { apiKeyKey, organizationOf } from '../../../redis/keys.ts';
+import { findUnregistered, listOrganizations } from '../../../redis/organizations.ts';
 import type { MigrationContext } from '../context.ts';
 import { recheckIndexes } from '../current-index.ts';
 import { createGroups } from '../../analysis/groups.ts';
@@ -25,8 +26,8 @@ const readAtOnce = 50;
  * equal contents give equal bytes. Streams: keys are sorted on disk. If the store is in use, each record is as it was
  * at one instant; a username that changed hands meanwhile may be in two of them, which is reported. Revoked API keys are
  * left out, for a record cannot say that a key is revoked. Files appear in the folder only once all of them are
- * complete, the manifest first, so the remains of a killed export are never mistaken for an export. Returns how many
- * records were written, by entity.
+ * complete, the manifest first, so the remains of a killed export are never mistaken for an export. Refuses to leave out
+ * an organization that it meets and the registry does not have. Returns how many records were written, by entity.
  */
 export async function exportRecords(
   context: MigrationContext,
@@ -39,10 +40,13 @@ export async function exportRecords(
   try {
     const keys = new Map(entities.map((entity) => [entity, createSorter(context.workspace)]));
     const found = new Map<Entity, number>();
-    for await (const record of scanRecords(context, entities, among)) {
+    const others = new Set<string>();
+    const onOther = only === undefined ? (base: string) => void others.add(base) : undefined;
+    for await (const record of scanRecords(context, entities, among, onOther)) {
       keys.get(record.entity)?.add(lineOf(record));
       found.set(record.entity, (found.get(record.entity) ?? 0) + 1);
     }
+    await refuseUnregistered(context, others);
     const manifest = new Map<string, ManifestEntry>();
     const written = new Map<Entity, number>();
     for (const [entity, lines] of keys) {
@@ -132,6 +136,20 @@ async function organizationsIn(
   }
   throw new MigrationError(
     'there is nothing to export: Redis has no organization under this KEY_PREFIX; check REDIS_URL and KEY_PREFIX, and let a first apply end before you export',
+  );
+}
+
+/** Throws if one of these organizations is still missing in the registry, rather than made since that was read. */
+async function refuseUnregistered(
+  { store, prefix }: MigrationContext,
+  bases: ReadonlySet<string>,
+): Promise<void> {
+  const ids = [...bases].flatMap((base) => organizationOf(prefix, base) ?? []);
+  const [id, ...others] = await findUnregistered(store, prefix, ids);
+  if (id === undefined) return;
+  const also = others.length === 0 ? '' : ` (and ${counted(others.length, 'other')})`;
+  throw new MigrationError(
+    `organization ${JSON.stringify(id)}${also} is not in the registry of organizations, so the export would lack it: run profile-bridge admin fsck --repair, then export again; nothing was exported`,
   );
 }
 

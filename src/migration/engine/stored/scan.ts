@@ -57,17 +57,18 @@ const isKind = (entity: Entity): entity is keyof typeof kinds => entity in kinds
 
 /**
  * The records of these entities and organizations in one pass through Redis; one that is there all the time is given,
- * perhaps twice.
+ * perhaps twice. `onOther` is called with the base of any other organization that the pass meets.
  */
 export async function* scanRecords(
   context: MigrationContext,
   entities: readonly Entity[],
   among: readonly Organization[],
+  onOther?: (base: string) => void,
 ): AsyncGenerator<StoredRecord> {
   const { store } = context;
   const wanted = entities.filter(isKind);
   if (wanted.length > 0) {
-    for await (const { organization, suffixes } of scanOrganizations(context, among)) {
+    for await (const { organization, suffixes } of scanOrganizations(context, among, onOther)) {
       context.signal.throwIfAborted();
       for (const suffix of suffixes) {
         const entity = wanted.find((each) => suffix.startsWith(kinds[each]));
@@ -99,20 +100,27 @@ export async function* scanRecords(
   }
 }
 
-/** Keys of these organizations, some of one organization at a time; of each, what follows the organization's base. */
+/**
+ * Keys of these organizations, some of one organization at a time; of each, what follows the organization's base.
+ * `onOther` is called with the base of any other organization that exists, perhaps twice.
+ */
 export async function* scanOrganizations(
   { store, prefix }: Pick<MigrationContext, 'store' | 'prefix'>,
   among: readonly Organization[],
+  onOther?: (base: string) => void,
 ): AsyncGenerator<{ organization: Organization; suffixes: string[] }> {
   if (among.length === 0) return;
   const bases = new Map(among.map((organization) => [organization.base, organization]));
-  const [only] = among.length === 1 ? among : [];
+  const [only] = among.length === 1 && onOther === undefined ? among : [];
   const start = only === undefined ? `${prefix}{` : only.base;
   for await (const keys of scanKeys(store, start)) {
     const groups = groupBy(keys, (key) => key.slice(0, key.indexOf('}:', prefix.length) + 2));
     for (const [base, own] of groups) {
       const organization = bases.get(base);
-      if (organization === undefined) continue;
+      if (organization === undefined) {
+        if (own.includes(settingsKey(base))) onOther?.(base);
+        continue;
+      }
       yield { organization, suffixes: own.map((key) => key.slice(base.length)) };
     }
   }

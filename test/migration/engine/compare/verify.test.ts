@@ -1,6 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { verify } from '../../../../src/migration/engine/compare/verify.ts';
-import { namesBucketKey, organizationBase, profileKey } from '../../../../src/redis/keys.ts';
+import {
+  namesBucketKey,
+  organizationBase,
+  organizationsKey,
+  profileKey,
+} from '../../../../src/redis/keys.ts';
+import { listOrganizations } from '../../../../src/redis/organizations.ts';
 import { openTestStore } from '../../../support/store.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 import { withChosen } from '../../context.ts';
@@ -126,4 +132,30 @@ test('verify stops on the signal while it reads the name index', async () => {
   await withChosen(tool, source, { store: own, signal: ending.signal }, async ({ scope }, context) => {
     await expect(verify(scope, context, 'r')).rejects.toThrow('stopped');
   });
+});
+
+test('verify finds an organization that the registry has lost, and an apply registers it again', async () => {
+  const tool = createTool();
+  const ids = ['acme', 'other', 'third'];
+  const profiles = ids.map((organizationId) => ({ organizationId, userId: 'u1', username: 'ann' }));
+  const source = writeSource({ profiles });
+  await tool.json('apply', '--source', source);
+  await store.srem(organizationsKey(tool.prefix), 'acme', 'third');
+  const { exitCode, json, err } = await tool.json('verify', '--source', source);
+  expect(exitCode).toBe(1);
+  const detail = 'is not in the registry of organizations: run profile-bridge admin fsck --repair';
+  const issue = { entity: 'organizations', reason: 'index', detail };
+  expect(json).toMatchObject({
+    differences: 2,
+    examples: [
+      { ...issue, organizationId: 'acme' },
+      { ...issue, organizationId: 'third' },
+    ],
+  });
+  expect(err).toContain(
+    ': register its organizations with profile-bridge admin fsck --repair, then verify again',
+  );
+  expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
+  expect(await listOrganizations(store, tool.prefix)).toEqual(ids);
+  expect(await tool.json('verify', '--source', source)).toMatchObject({ exitCode: 0 });
 });
