@@ -10,7 +10,7 @@
 -- Each row, '' for an unset field:
 --   organizations  comparison (exact | case-insensitive, which stays as it is), min, max, pattern, template and ownership
 --                  as stored, then the default of each
---   api-keys       SHA-256 in hex, public id if it is new, role, user, client, expiry in ms
+--   api-keys       SHA-256 in hex, public id if it has none, role, user, client, expiry in ms
 --   objects        reference, URL
 --   collections    user, reference
 --   denylist       denied name, normalized name
@@ -51,16 +51,18 @@ local apply = {
   end,
   ['api-keys'] = function(row)
     local record = api_key_key(row[1])
-    local have = redis.call('HMGET', record, 'r', 'u', 'c', 'e', 'x', 'b')
+    local have = redis.call('HMGET', record, 'r', 'u', 'c', 'e', 'x', 'b', 'i')
     local is_new = not have[1]
     if not is_new then
       if have[5] then return 'kept' end
-      if is_same(have, row, 3, 6) then return 'unchanged' end
+      if have[7] and is_same(have, row, 3, 6) then return 'unchanged' end
       if have[6] then return 'kept' end
     end
     if not is_dry then
-      if is_new then
-        redis.call('HSET', record, 'i', row[2], 't', now_ms())
+      -- Without a public id, no caller is found by the key.
+      if not have[7] then
+        redis.call('HSET', record, 'i', row[2])
+        redis.call('HSETNX', record, 't', now_ms())
         redis.call('HSET', api_key_ids_key(), row[2], row[1])
       end
       set_fields(record, { 'r', 'u', 'c', 'e' }, row, 3)

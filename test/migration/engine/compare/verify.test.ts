@@ -1,6 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { verify } from '../../../../src/migration/engine/compare/verify.ts';
+import { authenticate } from '../../../../src/redis/changes.ts';
 import {
+  apiKeyIdsKey,
+  apiKeyKey,
+  hashApiKey,
   namesBucketKey,
   organizationBase,
   organizationsKey,
@@ -157,5 +161,28 @@ test('verify finds an organization that the registry has lost, and an apply regi
   );
   expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
   expect(await listOrganizations(store, tool.prefix)).toEqual(ids);
+  expect(await tool.json('verify', '--source', source)).toMatchObject({ exitCode: 0 });
+});
+
+test('verify finds an API key that has lost its public id, and an apply gives it another', async () => {
+  const tool = createTool();
+  const apiKeySha256 = hashApiKey('secret');
+  const keys = [{ organizationId: 'acme', apiKeySha256, role: 'admin' }];
+  const source = writeSource({ organizations: [{ organizationId: 'acme' }], 'api-keys': keys });
+  await tool.json('apply', '--source', source);
+  const base = organizationBase(tool.prefix, 'acme');
+  const key = apiKeyKey(base, apiKeySha256);
+  const createdAt = await store.hget(key, 't');
+  await store.hdel(key, 'i');
+  await store.unlink(apiKeyIdsKey(base));
+  const { exitCode, json } = await tool.json('verify', '--source', source);
+  expect(exitCode).toBe(1);
+  const detail = 'public id is absent, should be "k_…"';
+  expect(json).toMatchObject({ differences: 1, examples: [{ reason: 'different', detail }] });
+  expect(await tool.json('apply', '--source', source)).toMatchObject({ exitCode: 0 });
+  expect((await authenticate(store, base, apiKeySha256)).kind).toBe('known');
+  const id = (await store.hget(key, 'i')) ?? '';
+  expect(await store.hgetall(apiKeyIdsKey(base))).toEqual({ [id]: apiKeySha256 });
+  expect(await store.hget(key, 't')).toBe(createdAt);
   expect(await tool.json('verify', '--source', source)).toMatchObject({ exitCode: 0 });
 });
