@@ -1,5 +1,5 @@
 import type { ApiKeyCipher } from './api-key-cipher.ts';
-import type { Delivery } from './delivery.ts';
+import type { Delivery } from './delivery/delivery.ts';
 import type { QueuedChange } from './queue/changes.ts';
 
 /** An API key, with its public id. */

@@ -6,7 +6,7 @@ import { replayerKey, replayRestoreDueKey, replayPauseKey } from '../../redis/ke
 import { stopTimeout } from '../forward/legacy.ts';
 import { claimLease, type Lease } from '../lease.ts';
 import type { Cutover } from '../switch/instance.ts';
-import { createDelivery, type DeliveryOptions } from './delivery.ts';
+import { createDelivery, type DeliveryOptions } from './delivery/delivery.ts';
 import { createThrottle } from './throttle.ts';
 import { replayOrganization } from './organization.ts';
 import type { SettlingOptions } from './settling.ts';

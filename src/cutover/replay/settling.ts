@@ -2,7 +2,7 @@ import type { Log } from '../../log.ts';
 import type { Cutover } from '../switch/instance.ts';
 import { isAnyKeyAccepted, type OpenKey } from './api-keys.ts';
 import type { ApiKeyCipher } from './api-key-cipher.ts';
-import type { Delivered, Delivery, DeliveryOptions } from './delivery.ts';
+import type { Delivered, Delivery, DeliveryOptions } from './delivery/delivery.ts';
 import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { delayAfter, nextAfter, setAsideAfterMs } from './rules.ts';
 import type { Throttle } from './throttle.ts';

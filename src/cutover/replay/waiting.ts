@@ -1,6 +1,6 @@
 import { organizationBase } from '../../redis/keys.ts';
 import { currentProfile } from './current-state.ts';
-import type { DeliveryOptions } from './delivery.ts';
+import type { DeliveryOptions } from './delivery/delivery.ts';
 import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal, ReplayQueue } from './queue/queue.ts';
 import { orderForm, sendable, type WaitingChange } from './rules.ts';

@@ -1,14 +1,14 @@
-import { readWhole, type MediaStore } from '../../media/store.ts';
-import { organizationBase } from '../../redis/keys.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
-import { bodyOf, readAnswer } from '../forward/content.ts';
-import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../forward/legacy.ts';
+import { readWhole, type MediaStore } from '../../../media/store.ts';
+import { organizationBase } from '../../../redis/keys.ts';
+import type { RedisClient } from '../../../redis/connection/client.ts';
+import { bodyOf, readAnswer } from '../../forward/content.ts';
+import { isUndelivered, type Legacy, type LegacyRequest, type LegacyResponse } from '../../forward/legacy.ts';
 import { remarkOn, retryAfterIn } from './answers.ts';
-import { currentDenylist, currentProfile, deniedAmong } from './current-state.ts';
-import type { AcceptedChange, QueuedChange } from './queue/changes.ts';
-import type { ReplayQueue, UploadedFile } from './queue/queue.ts';
+import { currentDenylist, currentProfile, deniedAmong } from '../current-state.ts';
+import type { AcceptedChange, QueuedChange } from '../queue/changes.ts';
+import type { ReplayQueue, UploadedFile } from '../queue/queue.ts';
 import { banBody, json, profileBodies, toLegacyRequest, type EncodedBody } from './request.ts';
-import { isMade, probeSucceeded, type DeliveryOutcome } from './rules.ts';
+import { isMade, probeSucceeded, type DeliveryOutcome } from '../rules.ts';
 
 export interface Delivered {
   outcome: DeliveryOutcome;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { remarkOn, retryAfterIn } from '../../../src/cutover/replay/answers.ts';
+import { remarkOn, retryAfterIn } from '../../../../src/cutover/replay/delivery/answers.ts';
 
 const avatar = { datasourceId: 'shop', objectDefinitionId: '7' };
 const other = { datasourceId: 'shop', objectDefinitionId: '8' };

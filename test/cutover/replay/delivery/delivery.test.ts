@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { LegacyRequest, LegacyResponse } from '../../../src/cutover/forward/legacy.ts';
-import { createDelivery, type Delivered } from '../../../src/cutover/replay/delivery.ts';
-import type { QueuedChange } from '../../../src/cutover/replay/queue/changes.ts';
-import type { OpenPicture } from '../../../src/media/store.ts';
-import { freshPrefix } from '../../support/redis.ts';
-import { useTestStore } from '../../support/use-store.ts';
+import type { LegacyRequest, LegacyResponse } from '../../../../src/cutover/forward/legacy.ts';
+import { createDelivery, type Delivered } from '../../../../src/cutover/replay/delivery/delivery.ts';
+import type { QueuedChange } from '../../../../src/cutover/replay/queue/changes.ts';
+import type { OpenPicture } from '../../../../src/media/store.ts';
+import { freshPrefix } from '../../../support/redis.ts';
+import { useTestStore } from '../../../support/use-store.ts';
 
 const store = await useTestStore();
 const picture: OpenPicture = {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { ProfileChange } from '../../domain/profile.ts';
-import type { LegacyRequest } from '../forward/legacy.ts';
-import type { AcceptedChange } from './queue/changes.ts';
+import type { ProfileChange } from '../../../domain/profile.ts';
+import type { LegacyRequest } from '../../forward/legacy.ts';
+import type { AcceptedChange } from '../queue/changes.ts';
 
 export interface EncodedBody {
   type: string;

@@ -1,7 +1,7 @@
-import { encodeReference, type ProfileChange } from '../../domain/profile.ts';
-import { namesInUse, namesNotAdded } from '../forward/denylist-answers.ts';
-import { valuesOf } from '../forward/headers.ts';
-import type { AcceptedChange } from './queue/changes.ts';
+import { encodeReference, type ProfileChange } from '../../../domain/profile.ts';
+import { namesInUse, namesNotAdded } from '../../forward/denylist-answers.ts';
+import { valuesOf } from '../../forward/headers.ts';
+import type { AcceptedChange } from '../queue/changes.ts';
 
 /**
  * In words, without values: what of a change the legacy service did not make, or the code of its refusal; undefined if
