@@ -173,7 +173,8 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
       if (server !== undefined && server !== 'locked') {
         await server.exited;
         const status = server.wrapper.exitCode;
-        if (!signal.aborted) log?.warn('the embedded Redis ended', { status, reason: whyEnded(place, status) });
+        if (!signal.aborted)
+          log?.warn('the embedded Redis ended', { status, reason: whyEnded(place, status) });
         delay = 50;
       }
       await sleep(delay, undefined, { ref: false, signal }).catch(() => {});
