@@ -40,7 +40,11 @@ export async function recordVerified(
   await store.hset(key, { verified: String(openedAt), 'verified-on': replicationIds });
 }
 
-/** Withdraws the clean verify on record, since a later one has found differences. */
+/**
+ * Withdraws the clean verify on record, since a later one has found differences. Not while Redis is the authority: then the
+ * source lacks what has yet to be replayed.
+ */
 export async function withdrawVerified(store: RedisClient, prefix: string): Promise<void> {
-  await store.hdel(cutoverKey(prefix), 'verified', 'verified-on');
+  const mode = await store.hget(cutoverKey(prefix), 'mode');
+  if (mode === 'shadow' || mode === 'mirror') await store.hdel(cutoverKey(prefix), 'verified', 'verified-on');
 }

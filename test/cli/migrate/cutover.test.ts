@@ -111,7 +111,7 @@ test('--as-of is by the clock of Redis, whatever the clock of the machine', asyn
   expect((await readCutover(store, prefix)).verifiedAt).toBe(Date.parse(args[3] ?? ''));
 });
 
-test('a verify that finds differences withdraws the clean one before it', async () => {
+test('a verify that finds differences withdraws the clean one before it, unless Redis is the authority', async () => {
   const tool = createTool(undefined, prefix);
   await setMode('mirror');
   const files = source();
@@ -120,8 +120,11 @@ test('a verify that finds differences withdraws the clean one before it', async 
   await tool.text('verify', '--source', files, ...asOf);
   expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
   const other = writeSource({ profiles: [{ organizationId: 'acme', userId: 'ada', username: 'Bob' }] });
-  expect(await tool.text('verify', '--source', other)).toMatchObject({ exitCode: 1 });
-  expect((await readCutover(store, prefix)).verifiedAt).toBeUndefined();
+  for (const mode of ['reverse', 'mirror'] as const) {
+    await setMode(mode);
+    expect(await tool.text('verify', '--source', other)).toMatchObject({ exitCode: 1 });
+    expect((await readCutover(store, prefix)).verifiedAt !== undefined).toBe(mode === 'reverse');
+  }
 });
 
 describe('a clean verify is not recorded', () => {
