@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Log } from '../log.ts';
-import { ReportTooLargeError, UnknownOrganizationError } from '../deprecation/ledger/ledger-reader.ts';
+import { ReportTooLargeError } from '../deprecation/ledger/ledger-reader.ts';
 import { wrongTypeOf } from '../redis/connection/client.ts';
 import { isStoreUnavailable } from '../redis/connection/connect.ts';
 
@@ -36,14 +36,6 @@ export function explainError(error: unknown, path: string, log: Log): AdminProbl
       title: 'The report is too large',
       detail: error.message,
       remedy: 'Narrow the query, or read it in parts.',
-    };
-  }
-  if (error instanceof UnknownOrganizationError) {
-    return {
-      status: 404,
-      title: 'There is no such organization',
-      detail: error.message,
-      remedy: 'Check its id: profile-bridge admin org list shows those that exist.',
     };
   }
   const status = (error as { status?: unknown } | undefined)?.status;

@@ -1,5 +1,4 @@
 import type { RequestHandler } from 'express';
-import { requireOrganization } from '../deprecation/ledger/ledger-reader.ts';
 import { reportUsage } from '../deprecation/reports/report.ts';
 import { reportCsv } from '../deprecation/reports/report-text.ts';
 import { readUsageQuery } from '../deprecation/reports/usage-query.ts';
@@ -38,7 +37,6 @@ export function usage(
       });
       return;
     }
-    await requireOrganization(store, keyPrefix, read.query.organizationId);
     const { report, bytes } = await inTurn(async () => {
       const made = await reportUsage(store, keyPrefix, read.query, at);
       return { report: made, bytes: await bytesOf(format === 'csv' ? reportCsv(made) : jsonParts(made)) };

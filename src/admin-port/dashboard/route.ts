@@ -1,5 +1,4 @@
 import type { RequestHandler } from 'express';
-import { requireOrganization } from '../../deprecation/ledger/ledger-reader.ts';
 import type { DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import type { Evidence } from '../../cutover/verdict/evidence.ts';
 import type { Log } from '../../log.ts';
@@ -51,7 +50,6 @@ export function dashboard(options: DashboardOptions): RequestHandler {
           remedy: 'Choose an organization and a period again.',
         });
       }
-      await requireOrganization(store, keyPrefix, asked.query.organizationId);
       const [data, cutover] = await Promise.all([read(asked.query), readCutover()]);
       response.send(renderDashboard(page, asked.query, data, cutover));
     } catch (error) {

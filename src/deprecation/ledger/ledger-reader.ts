@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { gathererOf } from '../../redis/connection/script-loader.ts';
-import { organizationBase, settingsKey } from '../../redis/keys.ts';
+import { organizationBase } from '../../redis/keys.ts';
 import { listOrganizations } from '../../redis/organizations.ts';
 import { dayMs, dayName, dayOf } from '../../lib/days.ts';
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
@@ -43,25 +43,6 @@ export class ReportTooLargeError extends Error {
   constructor(what: string, remedy: string) {
     super(`the report would ${what}: ask for ${remedy}`);
   }
-}
-
-/** A report was asked for about an organization that neither exists nor is in the ledger. */
-export class UnknownOrganizationError extends Error {
-  constructor(organizationId: string) {
-    super(`there is no organization ${JSON.stringify(organizationId)}, and the ledger has no calls of one`);
-  }
-}
-
-/** Throws an UnknownOrganizationError where a report about the organization would say that nobody called. */
-export async function requireOrganization(
-  store: RedisClient,
-  prefix: string,
-  organizationId: string | undefined,
-): Promise<void> {
-  if (organizationId === undefined) return;
-  const base = organizationBase(prefix, organizationId);
-  const have = await store.exists(settingsKey(base), usedKeysKey(base));
-  if (have === 0) throw new UnknownOrganizationError(organizationId);
 }
 
 /** Counts, uses and user agents that one report is made of: half a gigabyte of memory. */
