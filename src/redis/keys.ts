@@ -58,6 +58,13 @@ export const profileKey = (base: string, userId: string): string => `${base}p:${
 export const namesBucketKey = (base: string, generation: string, bucket: string): string =>
   `${base}n${generation}:${bucket}`;
 export const denylistKey = (base: string, generation: string): string => `${base}d${generation}`;
+
+/** The generation of an organization's names or denied names that a key is part of; undefined for any other key. */
+export function generationOf(base: string, key: string): string | undefined {
+  const [, ofNames, ofDenylist] = /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length)) ?? [];
+  return ofNames ?? ofDenylist;
+}
+
 export const stageKey = (base: string): string => `${base}stage`;
 export const stageOwnerKey = (base: string): string => `${base}stage-owner`;
 export const rebuildKey = (base: string): string => `${base}reindex`;

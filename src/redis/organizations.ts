@@ -6,6 +6,7 @@ import {
   auditKey,
   claimsKey,
   denylistKey,
+  generationOf,
   loadingKey,
   localWritesKey,
   objectsKey,
@@ -89,12 +90,12 @@ export async function organizationExists(store: RedisClient, base: string): Prom
 
 /** Whether there are names of an organization that has lost its settings: they would not count once it is made anew. */
 export async function hasOrphanedNames(store: RedisClient, base: string): Promise<boolean> {
-  if ((await store.exists(settingsKey(base), loadingKey(base))) > 0) return false;
+  if (await organizationExists(store, base)) return false;
   // To look for names takes a scan of all keys, which a new organization does not need.
   const ofUse = [claimsKey(base), apiKeyIdsKey(base), localWritesKey(base), auditKey(base)];
   if ((await store.exists(...ofUse)) === 0) return false;
   for await (const keys of scanKeys(store, base)) {
-    if (keys.some((key) => /^(?:n\d+:\d+|d\d+)$/.test(key.slice(base.length)))) return true;
+    if (keys.some((key) => generationOf(base, key) !== undefined)) return true;
   }
   return false;
 }

@@ -5,6 +5,7 @@ import {
   collectionKey,
   cutoverKey,
   cutoverKeys,
+  generationOf,
   namesBucketKey,
   organizationBase,
   organizationOf,
@@ -143,8 +144,7 @@ async function checkAddedBuckets(check: Check, { snapshot, buckets }: IndexShape
 /** Checks one key of an organization, by what it is. */
 async function checkKey(check: Check, key: string): Promise<void> {
   const { base } = check;
-  const [, inIndex, ofDenylist] = /^(?:n(\d+):\d+|d(\d+))$/.exec(key.slice(base.length)) ?? [];
-  const generation = inIndex ?? ofDenylist;
+  const generation = generationOf(base, key);
   if (generation !== undefined) await checkGeneration(check, key, generation);
   for (const [start, checkOne] of [
     [namesBucketKey(base, check.snapshot.index, ''), checkBucket],
