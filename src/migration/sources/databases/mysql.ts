@@ -26,19 +26,19 @@ const types = {
 };
 const binaryCharset = 63;
 
+// Whether the server is only read, as replicas are, or writes what other servers send.
+const isCopy = `
+  (@@GLOBAL.read_only NOT IN ('0', 'OFF') OR EXISTS (
+    SELECT * FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'))`;
+
 // Writes of a transaction that is open when the snapshot is taken are not in it. Without the PROCESS privilege
 // nothing says when the oldest one began. A server that is only read, as replicas are, does not know the transactions of
 // its primary, nor does one that writes what other servers send, as a replica or a member of a cluster.
 const settledQuery = `
-  SELECT IF(@@GLOBAL.read_only IN ('0', 'OFF') AND NOT EXISTS (
-      SELECT * FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'),
-    FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3)))), 0)
+  SELECT IF(${isCopy}, 0,
+    FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3)))))
   FROM information_schema.innodb_trx
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
-
-const lagQuery = `
-  SELECT @@GLOBAL.read_only NOT IN ('0', 'OFF') OR EXISTS (
-    SELECT * FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon')`;
 
 const sessionSettings = [
   // Reading may pause for as long as Redis is slow, and no limit of the server's may leave out rows.
@@ -185,7 +185,7 @@ async function connect(address: DatabaseUrl, signal: AbortSignal | undefined) {
     // The table of transactions has times of the server's own zone.
     await ask("SET time_zone = 'SYSTEM'");
     const settledUntil = Number((await ask(settledQuery).catch(() => 0)) ?? 0);
-    const mayLag = Number(await ask(lagQuery)) === 1;
+    const mayLag = Number(await ask(`SELECT ${isCopy}`)) === 1;
     for (const sql of sessionSettings) await ask(sql);
     for (const limit of ownLimits) await ask(`SET SESSION ${limit} = 0`).catch(() => {});
     return { connection, settledUntil, mayLag };

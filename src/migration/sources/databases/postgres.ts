@@ -41,15 +41,18 @@ const sessionSettings = [
   'SET LOCAL synchronize_seqscans = off',
 ];
 
+// Whether the server replays or subscribes to what another one writes.
+const isCopy = `
+  pg_is_in_recovery() OR EXISTS (SELECT FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid
+    WHERE pg_database.datname = current_database() AND subenabled)`;
+
 // When the oldest transaction that is still open began: what it has written is not in a snapshot taken now. A
 // transaction whose session may not be looked at (that takes pg_read_all_stats), one that is prepared, or one that
 // runs on the primary of this replica, or where this database subscribes, may have begun at any time.
 const settledQuery = `
   SELECT CASE
-    WHEN pg_is_in_recovery()
+    WHEN ${isCopy}
       OR EXISTS (SELECT FROM pg_prepared_xacts WHERE database = current_database())
-      OR EXISTS (SELECT FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid
-        WHERE pg_database.datname = current_database() AND subenabled)
       OR bool_or(coalesce(state, 'disabled') = 'disabled' AND EXISTS (
         SELECT FROM pg_locks WHERE pg_locks.pid = activity.pid AND locktype = 'virtualxid'))
     THEN 0
@@ -57,11 +60,6 @@ const settledQuery = `
   FROM pg_stat_activity AS activity
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
-
-// A server that replays or subscribes to what another one writes.
-const lagQuery = `
-  SELECT (pg_is_in_recovery() OR EXISTS (SELECT FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid
-    WHERE pg_database.datname = current_database() AND subenabled))::int`;
 
 // Arrays, composites and the pseudo-type of rows, whose text would be a value such as {a,b} or (a,b).
 const multipleTypesQuery = "SELECT oid FROM pg_type WHERE typcategory IN ('A', 'C', 'P')";
@@ -93,7 +91,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
       .query<Cell[]>({ text: settledQuery, rowMode: 'array' })
       .catch(() => undefined);
     settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
-    const lag = await client.query<Cell[]>({ text: lagQuery, rowMode: 'array' });
+    const lag = await client.query<Cell[]>({ text: `SELECT (${isCopy})::int`, rowMode: 'array' });
     mayLag = Number(lag.rows[0]?.[0]) === 1;
     // So that the query of a reader that is gone does not run on; not every version and system can tell.
     await client.query("SET client_connection_check_interval = '5s'").catch(() => {});
