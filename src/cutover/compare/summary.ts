@@ -85,6 +85,9 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
       store.hlen(failedAdoptionsKey(base)),
       examplesIn<{ reason: AdoptionFailure; at: number }>(store, failedAdoptionsKey(base)),
     ]);
+  const acceptedThere = await stillDisputed(unmapped, (sha256, entry) =>
+    findRefused(store, base, sha256, entry),
+  );
   const count = (name: string): number => Number(counts[name] ?? 0);
   const fields: Partial<Record<ComparedField, number>> = {};
   for (const field of comparedFields)
@@ -111,11 +114,11 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
     lostNames: await store.hlen(lostNamesKey(base)),
     gaps,
     /** Keys that the legacy service accepts and Redis does not have. */
-    unmappedKeys: await stillDisputed(unmapped, async (sha256) =>
-      (await store.exists(apiKeyKey(base, sha256))) === 0 ? {} : undefined,
-    ),
+    unmappedKeys: acceptedThere.flatMap(({ known, ...key }) => (known === undefined ? [key] : [])),
     /** Keys that the legacy service accepts, and Redis has and refuses, though they are not revoked. */
-    unusableKeys: await stillDisputed(unmapped, (sha256, entry) => findUnusable(store, base, sha256, entry)),
+    unusableKeys: acceptedThere.flatMap(({ known, ...key }) =>
+      known === undefined ? [] : [{ ...known, ...key }],
+    ),
     /** Keys that Redis accepts and the legacy service refuses, with the public ids by which they can be revoked. */
     refusedKeys: await stillDisputed(refused, async (sha256) => {
       const found = await authenticate(store, base, sha256);
@@ -127,19 +130,21 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
 /** Why a key that the legacy service accepts would be refused here, other than on purpose. */
 export type Unusable = 'expired' | 'no-user';
 
-async function findUnusable(
+/** What is known here of a key that would be refused, if anything; undefined if it would not, or is to be. */
+async function findRefused(
   store: RedisClient,
   base: string,
   sha256: string,
   { isForUser }: KeyEntry,
-): Promise<{ keyId: string; reason: Unusable } | undefined> {
+): Promise<{ known?: { keyId: string; reason: Unusable } } | undefined> {
+  if ((await store.exists(apiKeyKey(base, sha256))) === 0) return {};
   const found = await authenticate(store, base, sha256);
   if (found.kind === 'known') {
     const { keyId, userId } = found.caller;
-    return isForUser === true && userId === undefined ? { keyId, reason: 'no-user' } : undefined;
+    return isForUser === true && userId === undefined ? { known: { keyId, reason: 'no-user' } } : undefined;
   }
   const [keyId, revokedAt] = await store.hmget(apiKeyKey(base, sha256), 'i', 'x');
-  return keyId && !revokedAt ? { keyId, reason: 'expired' } : undefined;
+  return keyId && !revokedAt ? { known: { keyId, reason: 'expired' } } : undefined;
 }
 
 /** The fields `hour:<hours since 1970>:<same or different>`. */
