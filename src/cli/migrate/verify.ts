@@ -82,20 +82,15 @@ async function record(
 ): Promise<string | undefined> {
   const mode = await store.hget(cutoverKey(prefix), 'mode');
   if (mode === null) return undefined;
-  let whyNot = source.mayLag === true ? laggingDatabase : undatedFiles;
-  if (snapshotAt !== undefined) {
-    const organizations = new Set(all.all().map(({ id }) => id));
-    const omission = await findOmission(store, prefix, {
-      entities: scope.entities,
-      organizations,
-      snapshotAt,
-    });
-    if (omission === undefined) {
-      const hasConflicts = issues.count('username-conflict') > 0;
-      await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts });
-      return undefined;
-    }
-    whyNot = omission;
+  const organizations = new Set(all.all().map(({ id }) => id));
+  const unknownAge = source.mayLag === true ? laggingDatabase : undatedFiles;
+  const whyNot =
+    snapshotAt === undefined
+      ? unknownAge
+      : await findOmission(store, prefix, { entities: scope.entities, organizations, snapshotAt });
+  if (snapshotAt !== undefined && whyNot === undefined) {
+    const hasConflicts = issues.count('username-conflict') > 0;
+    await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts });
   }
   return mode === 'mirror' ? whyNot : undefined;
 }

@@ -1,3 +1,4 @@
+import { authorityOf, isMode } from '../modes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
@@ -46,5 +47,6 @@ export async function recordVerified(
  */
 export async function withdrawVerified(store: RedisClient, prefix: string): Promise<void> {
   const mode = await store.hget(cutoverKey(prefix), 'mode');
-  if (mode === 'shadow' || mode === 'mirror') await store.hdel(cutoverKey(prefix), 'verified', 'verified-on');
+  if (mode !== null && isMode(mode) && authorityOf(mode) === 'legacy')
+    await store.hdel(cutoverKey(prefix), 'verified', 'verified-on');
 }
