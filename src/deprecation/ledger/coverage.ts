@@ -127,8 +127,9 @@ export async function untilWritten(
 
 /**
  * The parts of the range in which calls may not have been counted, as of `now` (ms), in whole minutes: those in which
- * no instance was running, the last flush interval of an instance that died, and those of which calls were lost. The time after `now` is not a gap. An
- * instance that was running counts as such up to now if it has written in the last `silence` ms.
+ * no instance was running, the last flush interval of an instance that died, and those of which calls were lost. The
+ * time after `now` is not a gap. An instance that was running counts as such up to now if it has written in the last
+ * `silence` ms.
  */
 export function findGaps(
   alive: readonly Alive[],

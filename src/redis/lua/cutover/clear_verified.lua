@@ -4,7 +4,8 @@
 --
 -- the cursor of the next call, 0 at the end
 
--- unsettled | differing | failed | lost-names | gaps | denied-names; the cursor, 0 at first; when the snapshot was opened (ms).
+-- unsettled | differing | failed | lost-names | gaps | denied-names; the cursor, 0 at first; when the snapshot was
+-- opened (ms).
 local what, cursor, opened_at = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local keys = {
   unsettled = unsettled_key(), differing = differing_users_key(), failed = failed_adoptions_key(),
