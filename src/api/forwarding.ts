@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Operation } from '../contract/operations.ts';
+import { ProblemError } from '../contract/problems.ts';
 import type { Credentials } from '../cutover/forward/calls.ts';
 import { requestHeaders, responseHeaders } from '../cutover/forward/headers.ts';
-import type { LegacyRequest, LegacyResponse } from '../cutover/forward/legacy.ts';
+import { bridgeVia, type LegacyRequest, type LegacyResponse } from '../cutover/forward/legacy.ts';
 import { spool, type SpooledBody } from '../cutover/forward/spool.ts';
 import { authorityOf } from '../cutover/modes.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
@@ -69,6 +70,7 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   const { store, cutover, traffic, load, maxListBytes } = options;
 
   return async (row, request, response, stages) => {
+    refuseLoop(request);
     const mode = cutover.readMode();
     const isHere = authorityOf(typeof mode === 'string' ? mode : await mode) === 'redis';
     if (row.body === undefined) {
@@ -188,6 +190,18 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
     const headers = names.flatMap((name) => [name, String(request.headers[name])]);
     return { ...credentials, headers, userAgent: callOf(response).userAgent };
   }
+}
+
+/**
+ * Refuses what a bridge has sent to the legacy service: its address leads back to the bridge, as when the bridge has
+ * taken over the host name.
+ */
+function refuseLoop(request: Request): void {
+  if (request.headers.via?.includes(bridgeVia) !== true) return;
+  throw new ProblemError(
+    'legacy-unavailable',
+    'The address of the legacy service leads back to this bridge.',
+  );
 }
 
 /**

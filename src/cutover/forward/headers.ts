@@ -32,7 +32,7 @@ export interface RequestContext {
 /** Headers as a flat list: a name, its value, the next name … */
 type RawHeaders = readonly string[];
 
-/** The headers of a request as the legacy service gets them, with `Via` (RFC 9110 §7.6.3) and `X-Forwarded-For`. */
+/** The headers of a request as the legacy service gets them, with `X-Forwarded-For`. */
 export function requestHeaders(raw: RawHeaders, context: RequestContext): string[] {
   const replaced = ['content-length', 'host', 'x-forwarded-for', 'x-request-id'];
   const dropped = new Set([...hopByHop, ...namedByConnection(raw), ...replaced]);
@@ -41,7 +41,7 @@ export function requestHeaders(raw: RawHeaders, context: RequestContext): string
   const headers = without(raw, dropped);
   if (context.address !== undefined) forwardedFor.push(context.address);
   if (forwardedFor.length > 0) headers.push('x-forwarded-for', forwardedFor.join(', '));
-  headers.push('via', '1.1 profile-bridge', 'x-request-id', context.requestId);
+  headers.push('x-request-id', context.requestId);
   if (context.bodyBytes !== undefined) headers.push('content-length', String(context.bodyBytes));
   return headers;
 }

@@ -29,6 +29,9 @@ export const stopTimeout = 2500;
 
 const connections = 128;
 
+/** What every request says it has passed through (RFC 9110 §7.6.3): it must not come back. */
+export const bridgeVia = '1.1 profile-bridge';
+
 /** Responses with these statuses have no body, whatever length they announce (RFC 9110 §6.4.1). */
 const bodiless = new Set([204, 304]);
 const lengthHeader = new Set(['content-length']);
@@ -60,7 +63,7 @@ export function connectLegacy(baseUrl: string, timeoutMs: number) {
       const response = await pool.request({
         method,
         path: prefix + path,
-        headers: sent,
+        headers: [...sent, 'via', bridgeVia],
         body: body ?? null,
         signal: signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, signal]),
         responseHeaders: 'raw',

@@ -270,6 +270,17 @@ describe('in shadow mode', () => {
     }
   });
 
+  test.each(['GET', 'PUT'])(
+    'a %s that a bridge has sent is refused: it would go around forever',
+    async (method) => {
+      const headers = { via: '1.1 profile-bridge, 1.1 proxy' };
+      const body = method === 'PUT' ? { body: '{}' } : {};
+      const response = await here.send(player, method, '/api/profile/', { headers, ...body });
+      expect([response.status, await response.json()]).toMatchObject([502, { code: 'legacy-unavailable' }]);
+      expect(here.legacy.received).toEqual([]);
+    },
+  );
+
   test('a connection that breaks before the response is a 502 without an address', async () => {
     here.legacy.behaviour.reset = 'before';
     const response = await here.send(player, 'PUT', '/api/profile/', { body: '{}' });

@@ -27,7 +27,7 @@ export function toLegacyRequest(
 ): LegacyRequest {
   const [method, path] = route[kind];
   const described = ['content-type', type, 'content-length', String(bytes.length)];
-  const headers = [...credentials, ...described, 'via', '1.1 profile-bridge', 'x-request-id', randomUUID()];
+  const headers = [...credentials, ...described, 'x-request-id', randomUUID()];
   return { method, path, headers, body: bytes };
 }
 
