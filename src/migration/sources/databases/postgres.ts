@@ -2,7 +2,7 @@ import { Client, DatabaseError, escapeIdentifier, types } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Cell } from '../../records/cells.ts';
-import type { SourceError } from '../source.ts';
+import { SourceUnavailableError, type SourceError } from '../source.ts';
 import { wholeLines } from '../lines.ts';
 import {
   connectionError,
@@ -60,6 +60,14 @@ const settledQuery = `
   FROM pg_stat_activity AS activity
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
+
+// A table that is read and was truncated, rewritten or made anew after the snapshot, which would find it empty. From now
+// on the session's lock keeps such changes away.
+const replacedQuery = `
+  SELECT relation::regclass FROM pg_locks LEFT JOIN pg_class ON oid = relation
+  WHERE pid = pg_backend_pid() AND locktype = 'relation'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (oid IS NULL OR (relfilenode <> 0 AND relfilenode <> pg_relation_filenode(oid))) LIMIT 1`;
 
 // Arrays, composites and the pseudo-type of rows, whose text would be a value such as {a,b} or (a,b).
 const multipleTypesQuery = "SELECT oid FROM pg_type WHERE typcategory IN ('A', 'C', 'P')";
@@ -124,6 +132,8 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     exact: (name) => `${escapeIdentifier(name)}::text COLLATE "C"`,
     describe: async (select, where) => {
       const { fields } = await run(`SELECT * ${fromQuery(select)} LIMIT 0`, where);
+      const [replaced] = (await run(replacedQuery, where)).rows;
+      if (replaced !== undefined) throw replacedError(where, String(replaced[0]));
       const ids = fields.map(({ dataTypeID }) => dataTypeID);
       const { rows } = await run(`${multipleTypesQuery} AND oid IN (${ids.join()})`, where);
       const multiple = new Set(rows.flat());
@@ -234,6 +244,12 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
     return queryError(where, `${message}${remedy}${hint === undefined ? '' : ` (${hint})`}`);
   }
   return connectionError('lost', address, codeOf(error));
+}
+
+function replacedError(where: string, table: string): SourceError {
+  return new SourceUnavailableError(
+    `${where}: ${table} was truncated, rewritten or made anew while it was opened: run the same command again`,
+  );
 }
 
 function unreachable(error: unknown, address: DatabaseUrl): SourceError {

@@ -22,6 +22,7 @@ const hasActivity =
     return rows.length > 0;
   };
 const isSlow = hasActivity("wait_event = 'PgSleep'");
+const isBlocked = hasActivity("wait_event_type = 'Lock'");
 
 describeWithPostgres('a PostgreSQL source', () => {
   const server = behavesAsDatabase({
@@ -33,7 +34,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     slow: 'pg_sleep(60)::text',
     isSlow,
     lock: (table) => `LOCK TABLE ${table}`,
-    isLockAwaited: hasActivity("wait_event_type = 'Lock'"),
+    isLockAwaited: isBlocked,
     bytes: 'bytea',
     byteLiteral: (hex) => `'\\x${hex}'`,
     openTransaction: async (url, statement) => {
@@ -297,6 +298,26 @@ describeWithPostgres('a PostgreSQL source', () => {
     }
     expect(await ages()).toEqual({ isSettled: true, mayLag: false });
     await runPostgres(url, 'DROP SUBSCRIPTION copy');
+  });
+
+  test.each([
+    'TRUNCATE nightly; INSERT INTO nightly VALUES (2)',
+    'ALTER TABLE nightly ALTER COLUMN id TYPE bigint',
+    'DROP TABLE nightly; CREATE TABLE nightly AS SELECT 2 AS id',
+  ])('a table that was filled anew after the snapshot is not read as empty: %s', async (fill) => {
+    await runPostgres(url, 'DROP TABLE IF EXISTS nightly', 'CREATE TABLE nightly AS SELECT 1 AS id');
+    const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", id AS "userId" FROM nightly', key: [userId]}}`;
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query(`BEGIN; ${fill}`);
+    const reading = messageOf(() => withSource(url, yaml, (source) => readRecords(source, 'profiles')));
+    await until(() => isBlocked(url));
+    await client.query('COMMIT');
+    await client.end();
+    expect(await reading).toBe(
+      'SourceError: entities.profiles.query: nightly was truncated, rewritten or made anew while it was opened: run the same command again',
+    );
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(1);
   });
 
   test('a replica that gives up a long query is named, with the remedy', async () => {
