@@ -5,6 +5,7 @@ import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
 import { openSource } from '../../../../src/migration/sources/open.ts';
 import { describeWithMariadb } from '../../../support/servers/describe-with.ts';
 import { runMariadb, startMariadb } from '../../../support/servers/mariadb.ts';
+import { until } from '../../../support/until.ts';
 import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
 import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
@@ -20,6 +21,7 @@ const hasProcess =
     await connection.end();
     return (rows as unknown[]).length > 0;
   };
+const isBlocked = hasProcess('Waiting for table metadata lock');
 
 describeWithMariadb('a MySQL or MariaDB source', () => {
   const server = behavesAsDatabase({
@@ -31,7 +33,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     slow: 'SLEEP(60)',
     isSlow: hasProcess('User sleep'),
     lock: (table) => `LOCK TABLES ${table} WRITE`,
-    isLockAwaited: hasProcess('Waiting for table metadata lock'),
+    isLockAwaited: isBlocked,
     bytes: 'varbinary(32)',
     byteLiteral: (hex) => `X'${hex}'`,
     openTransaction: async (url, statement) => {
@@ -59,6 +61,22 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     for (const scheme of ['mysql:', 'mariadb:']) {
       await withSource(url.replace('mysql:', scheme), yaml, expectLegacyRecords);
     }
+  });
+
+  test.each([
+    ['TRUNCATE TABLE nightly', 'INSERT INTO nightly VALUES (2)'],
+    ['ALTER TABLE nightly MODIFY id BIGINT, FORCE'],
+  ])('a table that was filled anew after the snapshot is not read as empty: %s', async (...fill) => {
+    await runMariadb(url, 'DROP TABLE IF EXISTS nightly', 'CREATE TABLE nightly AS SELECT 1 AS id');
+    const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, id AS userId FROM nightly', key: [userId]}}`;
+    const connection = await createConnection({ uri: url });
+    await connection.query('LOCK TABLES nightly WRITE');
+    const reading = messageOf(() => withSource(url, yaml, (source) => readRecords(source, 'profiles')));
+    await until(() => isBlocked(url));
+    for (const statement of fill) await connection.query(statement);
+    await connection.end();
+    expect(await reading).toMatch(/Table definition has changed, please retry transaction/);
+    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(1);
   });
 
   test('keys of any type identify their rows, without losing precision', async () => {
