@@ -70,9 +70,10 @@ export function createForwarding(options: ForwardingOptions): Forwarding {
   const { store, cutover, traffic, load, maxListBytes } = options;
 
   return async (row, request, response, stages) => {
-    refuseLoop(request);
-    const mode = cutover.readMode();
-    const isHere = authorityOf(typeof mode === 'string' ? mode : await mode) === 'redis';
+    const known = cutover.readMode();
+    const mode = typeof known === 'string' ? known : await known;
+    if (mode !== 'native') refuseLoop(request);
+    const isHere = authorityOf(mode) === 'redis';
     if (row.body === undefined) {
       if (isHere) return await stages.serveRead(row, request, response);
       await holdingSlot(() => forwardRead(request, response));
