@@ -64,7 +64,11 @@ export async function beginDenylistChange(
     const listed = isRemoval ? stringsIn(answer, 'usernamesDeleted') : namesNotAdded(answer);
     if (listed === undefined) return 'denylist-response-unreadable';
     if (isRemoval && listed.length === 0) return undefined;
-    const requested = toRows((await readBody()) as ReadonlyMap<string, string> | readonly string[]);
+    // A removal need not follow the contract, since the answer has the names; what was asked for is then unknown.
+    const requested = await readNames().catch((error: unknown) => {
+      if (!isRemoval) throw error;
+      return toRows(listed);
+    });
     const others = await withoutListed(requested, listed);
     if (others === undefined) return 'denylist-response-unreadable';
     if (isRemoval) await applyAll('remove', toRows(listed));
@@ -76,6 +80,8 @@ export async function beginDenylistChange(
     }
     return undefined;
   }
+
+  const readNames = async () => toRows((await readBody()) as ReadonlyMap<string, string> | readonly string[]);
 
   /**
    * Those of the names that the legacy service has not listed: it may spell a name as the organization compares it.

@@ -636,6 +636,15 @@ describe('a denylist change', () => {
     },
   );
 
+  test('is applied where the legacy service takes a removal that the contract does not', async () => {
+    expect(await denylist('POST', 'deny', { 'To go': 'x' })).toBe(204);
+    await until(async () => (await deniedHere()).includes('To go'));
+    const answer = '{"usernamesDeleted":["To go"],"usernamesInUse":[]}';
+    here.legacy.behaviour.override = { method: 'DELETE', headers: {}, chunks: [Buffer.from(answer)] };
+    expect(await denylist('DELETE', 'deny', ['To go', ''])).toBe(200);
+    await until(async () => !(await deniedHere()).includes('To go'));
+  });
+
   test('is applied without a name that the legacy service lists as not added in another spelling', async () => {
     here.legacy.behaviour.override = { method: 'POST', headers: {}, chunks: [Buffer.from('["Bj\u00f6rn"]')] };
     expect(await denylist('POST', 'deny', { 'Bjo\u0308rn': 'x', Added: 'y' })).toBe(200);
