@@ -35,6 +35,8 @@ const textParts = [
  */
 export async function readUpload(request: Request, response: Response) {
   const body = await receiveBody(request, response, rules);
+  // Empty parameters are allowed (RFC 9110 §5.6.6), but busboy takes them for malformed.
+  request.headers['content-type'] = request.headers['content-type']?.replaceAll(/;\s*(?=;|$)/g, '');
   const boundary = boundaryOf(request);
   const parts = await parse(request, response, body);
   // Multer reads no body whose Content-Type it cannot parse.

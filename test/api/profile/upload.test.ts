@@ -354,7 +354,16 @@ describe('the text parts of an upload', () => {
     expect([answer.status, answer.body]).toMatchObject([400, { code: 'invalid-multipart' }]);
   });
 
-  test.each(['boundary=x;', 'boundary=x; charset', 'boundary=x; a=b=c'])(
+  test.each(['boundary=x;', ' boundary=x ; ', '; boundary=x'])(
+    'are read by a Content-Type with an empty parameter (RFC 9110 §5.6.6): %s',
+    async (parameters) => {
+      const player = await (await bridge.newOrganization()).player('u1');
+      const answer = await send(player, disposition, 'Zoe', '--x--\r\n', parameters);
+      expect([answer.status, answer.body]).toMatchObject([200, { username: 'Zoe' }]);
+    },
+  );
+
+  test.each(['boundary=x; charset', 'boundary=x; a=b=c'])(
     'are not blamed for a malformed Content-Type: %s',
     async (parameters) => {
       const player = await (await bridge.newOrganization()).player('u1');
