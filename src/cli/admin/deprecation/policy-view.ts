@@ -55,6 +55,7 @@ export function policyLines(policy: DeprecationPolicy, now: number): string[] {
     ['sunset', sunsetAt === undefined ? 'not set' : `${formatInstant(sunsetAt)} (${left}), then ${after}`],
     ['successor', policy.successorUrl ?? 'not set'],
     ['documentation', policy.documentationUrl ?? 'not set'],
+    ...(policy.sunsetUrl === undefined ? [] : [['sunset page', policy.sunsetUrl] as const]),
     ...brownouts.map((b) => ['brownout', `${formatInterval(b)} (${stateAt(b, now)})`] as const),
     ...exemptions.map((e) => {
       const end = `until ${formatInstant(e.until)}${now < e.until ? '' : ' (over)'}`;

@@ -26,15 +26,17 @@ test('deprecation show prints phase, dates, brownouts and exemptions', () => {
     sunsetAt: at('2027-03-11T00:00:00Z'),
     afterSunset: 'gone',
     documentationUrl: '/docs/',
+    sunsetUrl: 'https://example.com/when',
     brownouts: [{ start: at('2027-03-01T11:00:00Z'), end: at('2027-03-01T13:00:00Z') }],
     exemptions: [{ organizationId: 'acme', until: now }],
   });
-  expect(policyLines(policy, now).slice(0, 7)).toEqual([
+  expect(policyLines(policy, now).slice(0, 8)).toEqual([
     'phase          brownout',
     'deprecated at  2026-11-01T00:00:00Z',
     'sunset         2027-03-11T00:00:00Z (10 days from now), then 410',
     'successor      not set',
     'documentation  /docs/',
+    'sunset page    https://example.com/when',
     'brownout       2027-03-01T11:00:00Z/2027-03-01T13:00:00Z (open)',
     'exempt         organization "acme" until 2027-03-01T12:00:00Z (over)',
   ]);
