@@ -17,8 +17,8 @@ const timeZones = findProgram('mariadb-tzinfo-to-sql');
 /** Defined where MariaDB is installed. */
 export const mariadbPrograms = server && install;
 
-/** Starts a MariaDB of this test file's own, user root with the password "secret". */
-export async function startMariadb(): Promise<PrivateServer> {
+/** Starts a MariaDB of this test file's own, user root with the password "secret", in this time zone (as in TZ). */
+export async function startMariadb(zone?: string): Promise<PrivateServer> {
   if (server === undefined || install === undefined) throw new Error('MariaDB is not installed');
   const place = await placeFor('mysql');
   const { account, folder, port } = place;
@@ -50,6 +50,7 @@ export async function startMariadb(): Promise<PrivateServer> {
     command: server,
     args,
     ...place,
+    env: { ...process.env, ...(zone !== undefined && { TZ: zone }) },
     ready: /ready for connections/,
     signal: 'SIGTERM',
   });

@@ -39,11 +39,13 @@ export async function startServer(options: {
   args: readonly string[];
   account: Place['account'];
   folder: string;
+  env?: NodeJS.ProcessEnv;
   ready: RegExp;
   signal: NodeJS.Signals;
 }): Promise<() => Promise<void>> {
-  const { command, args, account, folder, ready, signal } = options;
-  const server = spawn(command, [...args], { ...account, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+  const { command, args, account, folder, env = process.env, ready, signal } = options;
+  const stdio = ['ignore', 'ignore', 'pipe'] as const;
+  const server = spawn(command, [...args], { ...account, cwd: folder, env, stdio: [...stdio] });
   const killWithUs = (): void => void server.kill('SIGKILL');
   process.once('exit', killWithUs);
   await untilReady(server, ready);

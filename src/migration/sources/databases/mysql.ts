@@ -31,12 +31,18 @@ const isCopy = `
   (@@GLOBAL.read_only NOT IN ('0', 'OFF') OR EXISTS (
     SELECT * FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'))`;
 
+// When a transaction began, in seconds. In the hour that is repeated when summer time ends, its local time has two
+// meanings: the earlier one counts.
+const startedAt = `
+  (UNIX_TIMESTAMP(trx_started) - 3600 * (FROM_UNIXTIME(UNIX_TIMESTAMP(trx_started) - 3600) = trx_started))`;
+
 // Writes of a transaction that is open when the snapshot is taken are not in it. Without the PROCESS privilege
-// nothing says when the oldest one began. A server that is only read, as replicas are, does not know the transactions of
-// its primary, nor does one that writes what other servers send, as a replica or a member of a cluster.
+// nothing says when the oldest one began, nor does the server know it of one without a session, which was prepared before
+// a crash. A server that is only read, as replicas are, does not know the transactions of its primary, nor does one that
+// writes what other servers send, as a replica or a member of a cluster.
 const settledQuery = `
-  SELECT IF(${isCopy}, 0,
-    FLOOR(1000 * COALESCE(MIN(UNIX_TIMESTAMP(trx_started)), UNIX_TIMESTAMP(NOW(3)))))
+  SELECT IF(${isCopy} OR COALESCE(MAX(trx_mysql_thread_id = 0), 0), 0,
+    FLOOR(1000 * LEAST(@@timestamp, COALESCE(MIN(${startedAt}), @@timestamp))))
   FROM information_schema.innodb_trx
   WHERE trx_is_read_only = 0 AND trx_mysql_thread_id <> CONNECTION_ID()`;
 

@@ -23,6 +23,13 @@ const hasProcess =
   };
 const isBlocked = hasProcess('Waiting for table metadata lock');
 
+/** A time zone, as TZ takes it, whose summer time ends after so many ms. */
+function zoneWithSummerTimeFor(ms: number): string {
+  const end = new Date(Date.now() + ms + 3_600_000);
+  const day = Math.ceil((end.getTime() - Date.UTC(end.getUTCFullYear(), 0, 1)) / 86_400_000);
+  return `WIN0SUM-1,${(day + 180) % 365},${day - 1}/${end.toISOString().slice(11, 19)}`;
+}
+
 describeWithMariadb('a MySQL or MariaDB source', () => {
   const server = behavesAsDatabase({
     start: startMariadb,
@@ -61,6 +68,46 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     for (const scheme of ['mysql:', 'mariadb:']) {
       await withSource(url.replace('mysql:', scheme), yaml, expectLegacyRecords);
     }
+  });
+
+  test('in the hour that is repeated when summer time ends, nothing counts as read before it was written', async () => {
+    const repeated = await startMariadb(zoneWithSummerTimeFor(30 * 60_000));
+    try {
+      await runMariadb(repeated.url(''), 'CREATE DATABASE summer', 'CREATE TABLE summer.late (n INT)');
+      const summer = repeated.url('summer');
+      const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, 2 AS userId', key: [userId]}}`;
+      const settledUntil = async () =>
+        await withSource(summer, yaml, (source) => Promise.resolve(source.settledUntil));
+      const connection = await createConnection({ uri: summer });
+      const before = Date.now();
+      await connection.query('START TRANSACTION');
+      await connection.query('INSERT INTO late VALUES (1)');
+      // The server's table of transactions is up to a tenth of a second old.
+      await connection.query('DO SLEEP(0.2)');
+      expect(await settledUntil()).toBeLessThanOrEqual(before);
+      await connection.end();
+      await until(async () => (await settledUntil()) > before);
+      expect(await settledUntil()).toBeLessThanOrEqual(Date.now());
+    } finally {
+      await repeated.stop();
+    }
+  });
+
+  test('a transaction that was prepared and has no session may have begun at any time', async () => {
+    await runMariadb(url, 'CREATE TABLE prepared (n INT)');
+    const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, 2 AS userId', key: [userId]}}`;
+    const settledUntil = async () =>
+      await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
+    await runMariadb(
+      url,
+      "XA START 'late'",
+      'INSERT INTO prepared VALUES (1)',
+      "XA END 'late'",
+      "XA PREPARE 'late'",
+    );
+    await until(async () => (await settledUntil()) === 0);
+    await runMariadb(url, "XA ROLLBACK 'late'");
+    await until(async () => (await settledUntil()) > 0);
   });
 
   test.each([
