@@ -62,9 +62,9 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
   const claims = await claimsOf(context, spool);
   for await (const group of yieldingItems(claims.all())) {
     const wanting = group.filter(({ kind }) => kind === 'wants');
-    if (group.some(({ kind }) => kind === 'denies'))
-      for (const claim of wanting) reportDenied(issues, claim.where, subjectOf(claim));
     const { holder, isHolderGone, leaving, winner } = await award(group, wanting, choice);
+    if (winner !== undefined && group.some(({ kind }) => kind === 'denies'))
+      reportDenied(issues, winner.where, subjectOf(winner));
     if (isHolderGone && winner === undefined) freedByPrune += 1;
     const reason = (): string => {
       if (winner !== undefined)
