@@ -8,8 +8,10 @@ const keysPerWord = 0.5;
 const wordsPerBlock = 16;
 const probes = 10;
 
-// A number that differs in every process, so that no source can be crafted to collide.
-const seed = randomInt(2 ** 31);
+/** A number that differs each time, so that no source can be crafted to collide. */
+export function newSeed(): number {
+  return randomInt(2 ** 31);
+}
 
 /**
  * Remembers any number of keys in 41 MiB at most (Bloom filters): a key that was added is always recognized; one that
@@ -19,9 +21,10 @@ export type Seen = ReturnType<typeof createSeen>;
 
 /**
  * Nothing seen yet; the memory is taken as keys are added. Not the filter of a library: the quickest one, bloomfilter
- * 1.1, takes three times as long for a key, and a row of a database has two.
+ * 1.1, takes three times as long for a key, and a row of a database has two. With the same seed, the same keys are taken
+ * for seen.
  */
-export function createSeen() {
+export function createSeen(seed = newSeed()) {
   const filters: Uint32Array[] = [];
   let room = 0;
   return {
@@ -32,14 +35,14 @@ export function createSeen() {
         filters.push(new Uint32Array(size));
         room = filters.length === sizes.length ? Number.POSITIVE_INFINITY : size * keysPerWord;
       }
-      digest(namespace, key);
+      digest(seed, namespace, key);
       const last = filters.at(-1);
       for (const words of filters) if (probe(words, words === last)) return true;
       room -= 1;
       return false;
     },
     has: (namespace: string, key: string): boolean => {
-      digest(namespace, key);
+      digest(seed, namespace, key);
       for (const words of filters) if (probe(words, false)) return true;
       return false;
     },
@@ -70,7 +73,7 @@ function probe(words: Uint32Array, add: boolean): boolean {
 /** A key's digest (cyrb53), kept here since two numbers returned would have to be allocated. */
 let [low, high] = [0, 0];
 
-function digest(namespace: string, key: string): void {
+function digest(seed: number, namespace: string, key: string): void {
   [low, high] = [0xdeadbeef ^ seed, 0x41c6ce57 ^ seed];
   mix(namespace);
   // No text contains this code, so it separates one text from the next.

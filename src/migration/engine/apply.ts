@@ -1,3 +1,4 @@
+import { replicationIdsOf } from '../../redis/connection/client.ts';
 import { findUnregistered, registerOrganization } from '../../redis/organizations.ts';
 import { whileLocked, type LockedContext } from '../runs/lock.ts';
 import {
@@ -10,6 +11,7 @@ import {
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { SourceError } from '../sources/source.ts';
+import { newSeed } from '../analysis/seen.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { assessSource, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
@@ -73,13 +75,17 @@ async function applyLocked(
   const since = source.isReadWhole ? undefined : round.since;
   const isFull = since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);
-  const scope: Scope = { ...chosen.scope, since, size };
-  const keeper = createRoundKeeper(context, round, source.version);
   const pacer = createPacer(choice.rate, signal);
 
   const earlier = await completeEarlierRenames(context);
-  round.loaded = await takeOverLoaded(context, round.loaded, source.version);
-  const load = createLoad(context, keeper, round.loaded?.rows ?? 0, pacer);
+  const servers = await replicationIdsOf(context.store);
+  round.loaded = await takeOverLoaded(context, round.loaded, source.version, servers);
+  const seed = round.loaded?.seed ?? newSeed();
+  const scope: Scope = { ...chosen.scope, since, size, seed };
+  // A source without a version is read again from its beginning.
+  const basis = source.version === undefined ? undefined : { version: source.version, servers, seed };
+  const keeper = createRoundKeeper(context, round, basis);
+  const load = createLoad(context, keeper, { resumeAt: round.loaded?.rows ?? 0, servers }, pacer);
   const isPruning = choice.prune === true && isDue;
   const finalStep = isDue ? choice.finalStep : undefined;
   try {
@@ -230,13 +236,14 @@ async function completeEarlierRenames(context: LockedContext) {
   return await completeRenames(context, ids);
 }
 
-/** Takes over what an earlier attempt has loaded from the same state of the source, or rolls it back. */
+/** Takes over what an earlier attempt has loaded from the same state of the source into these servers, or rolls it back. */
 async function takeOverLoaded(
   context: LockedContext,
   loaded: RoundState['loaded'],
   version: string | undefined,
+  servers: string,
 ): Promise<RoundState['loaded']> {
-  if (loaded !== undefined && loaded.version === version)
+  if (loaded?.version === version && loaded?.servers === servers)
     // Where nothing is left to take over, what was loaded has been rolled back since.
     return (await takeOver(context)).length === 0 ? undefined : loaded;
   await rollBack(context);

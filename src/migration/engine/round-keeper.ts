@@ -1,18 +1,18 @@
 import type { Entity } from '../records/records.ts';
 import { totalOf } from '../../lib/numbers.ts';
 import type { LockedContext } from '../runs/lock.ts';
-import type { RoundState } from '../runs/runs.ts';
+import type { LoadBasis, RoundState } from '../runs/runs.ts';
 
 /** The time between two saves, in ms: the work that a kill makes the next start repeat. */
 const saveInterval = 200;
 
 export type RoundKeeper = ReturnType<typeof createRoundKeeper>;
 
-/** Keeps a round's state in Redis up to date, for `status` and for resuming. */
+/** Keeps a round's state in Redis up to date, for `status` and for resuming; without a basis, no load is resumed. */
 export function createRoundKeeper(
   { lock, tallies }: LockedContext,
   round: RoundState,
-  version: string | undefined,
+  basis: LoadBasis | undefined,
 ) {
   const shares = new Map<Entity, number>();
   let isBegun = false;
@@ -59,8 +59,7 @@ export function createRoundKeeper(
       shares.set(entity, share);
       saveIfDue(async () => {
         await flush();
-        // A source without a version is read again from its beginning.
-        if (version !== undefined) round.loaded = { rows, version };
+        if (basis !== undefined) round.loaded = { rows, ...basis };
       });
     },
     /** The load can no longer be resumed: if this process ends before its round, everything is loaded again. */

@@ -85,10 +85,20 @@ export interface RoundState {
   readAll: number;
   /** The value of `readAll` when the last finished full round began. */
   settled: number;
-  /** How far new organizations are loaded: rows of the source, in the version that was read. */
-  loaded?: { rows: number; version: string } | undefined;
+  /** How far new organizations are loaded: rows of the source. */
+  loaded?: ({ rows: number } & LoadBasis) | undefined;
   /** How far each entity has been migrated; `progress` is the share that is done, from 0 to 1. */
   entities: Partial<Record<Entity, { read: number; tally: Tally; progress: number }>>;
+}
+
+/** What has to be the same for a load to be resumed. */
+export interface LoadBasis {
+  /** The version of the source that was read. */
+  version: string;
+  /** As replicationIdsOf: other servers may lack what was loaded last. */
+  servers: string;
+  /** What repeated records are found by, as in createSeen: by another one, others would be set aside. */
+  seed: number;
 }
 
 /** The run that a source at this place has unless --run names one. */

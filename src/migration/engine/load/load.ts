@@ -4,6 +4,7 @@ import type { Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
+import { replicationIdsOf } from '../../../redis/connection/client.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
@@ -38,8 +39,19 @@ export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
   return isLoading && entity !== 'organizations' && entity !== 'api-keys';
 }
 
-/** The first `resumeAt` rows of the source were loaded by an earlier attempt. */
-export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt: number, pacer: Pacer) {
+interface LoadStart {
+  /** So many rows of the source were loaded by an earlier attempt. */
+  resumeAt: number;
+  /** As replicationIdsOf. */
+  servers: string;
+}
+
+export function createLoad(
+  context: LockedContext,
+  keeper: RoundKeeper,
+  { resumeAt, servers }: LoadStart,
+  pacer: Pacer,
+) {
   const { store, prefix, epoch, claim, issues, tallies, organizations } = context;
   const load = async (
     { id, base }: Organization,
@@ -163,9 +175,12 @@ export function createLoad(context: LockedContext, keeper: RoundKeeper, resumeAt
         for (const some of inBatches(written, { size: asideAtOnce })) await setAside(some, aside);
       }
     },
-    /** Puts the organizations into service. */
+    /** Puts the organizations into service, unless Redis may have lost some of what was loaded. */
     finish: async (): Promise<void> => {
-      for (const organization of organizations.all().filter(({ isLoading }) => isLoading)) {
+      const loading = organizations.all().filter(({ isLoading }) => isLoading);
+      const [one] = loading;
+      if (one !== undefined && (await replicationIdsOf(store)) !== servers) await reportLost(context, one.id);
+      for (const organization of loading) {
         const { id, base } = organization;
         await registerOrganization(store, prefix, id);
         const settings = settingsArguments(organization.settings);

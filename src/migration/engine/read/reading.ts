@@ -63,7 +63,7 @@ export async function readSource(
     /** Rows, by entity. */
     read: new Map<Entity, number>(),
     /** Every record's identity. */
-    seen: createSeen(),
+    seen: createSeen(scope.seed),
     /** The identities that occurred more than once. */
     repeated: createSeen(),
     /** The greatest updatedAt of a profile. */

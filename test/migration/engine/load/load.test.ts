@@ -7,10 +7,12 @@ import fc from 'fast-check';
 import { runTool } from '../../../support/tools/admin.ts';
 import { listOrganizations } from '../../../../src/redis/organizations.ts';
 import { applyRun } from '../../../../src/migration/engine/apply.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { readRun } from '../../../../src/migration/runs/runs.ts';
 import { openTestStore } from '../../../support/bridge.ts';
 import { withChosen } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
+import { startRedis } from '../../../support/redis.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../../../support/tools/migrate.ts';
 import { gapsKey, unmappedKeysKey } from '../../../../src/redis/keys.ts';
 import { faultsIn, keysOf } from '../../../support/store.ts';
@@ -150,6 +152,42 @@ describe('an organization that Redis does not know', () => {
     expect(await tool.json('verify', '--source', source, '--run', 'r')).toMatchObject({ exitCode: 0 });
     expect(await faultsIn(store, tool.prefix)).toEqual([]);
     expect((await keysOf(store, tool.prefix)).filter((key) => key.includes('loading'))).toEqual([]);
+  });
+
+  test('finds repeated records by the same seed when it is resumed, or some would count as loaded that were not', async () => {
+    const tool = createTool();
+    const source = writeSource({ profiles: profiles(1000) });
+    const loaded = async () => (await readRun({ store, prefix: tool.prefix }, 'r'))?.loaded;
+    await killedWhileLoading(tool, source);
+    const first = await loaded();
+    await killedWhileLoading(tool, source, 500);
+    expect(await loaded()).toMatchObject({ seed: first?.seed, servers: first?.servers });
+  });
+
+  test('is refused and loaded from the start if Redis fails over meanwhile and may have lost some of it', async () => {
+    const redis = await startRedis();
+    const client = await openTestStore(redis.url);
+    try {
+      const tool = createTool(redis.url);
+      const source = writeSource({ profiles: profiles(1000) });
+      const args = ['--source', source, '--run', 'r'];
+      const child = tool.start('apply', ...args, '--batch', '20', '--rate', '1000');
+      const end = ended(child);
+      const first = `${tool.prefix}{acme}:p:user-0`;
+      await until(async () => (await client.exists(first)) === 1);
+      // The ID of a master that has just been promoted.
+      await client.multi().replicaof('127.0.0.1', 1).replicaof('NO', 'ONE').del(first).exec();
+      expect(await end).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('lost in a failover of Redis: run the same command again'),
+      });
+      expect(await tool.json('apply', ...args)).toMatchObject({ exitCode: 0, json: { created: 1000 } });
+      expect(await client.exists(first)).toBe(1);
+      expect(await tool.json('verify', ...args)).toMatchObject({ exitCode: 0 });
+    } finally {
+      await closeRedis(client);
+      await redis.stop();
+    }
   });
 
   test('is resumed at once, though not faster than --rate, if most of it was loaded slowly', async () => {
