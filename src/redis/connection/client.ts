@@ -141,6 +141,8 @@ function serverOptions(address: Exclude<RedisAddress, { kind: 'cluster' }>, comm
   };
 }
 
+const slotsRefreshMs = 2000;
+
 /**
  * ioredis' cluster refuses commands while it connects to a node unless its offline queue is on, which has no bound. So
  * each command has its time limit from the start, and nothing is queued while the whole cluster is unavailable.
@@ -157,8 +159,12 @@ function createCluster(nodes: HostPort[], common: CommonOptions): Cluster {
     retryDelayOnTryAgain: 10,
     // Zero: it would send commands in flight on a lost connection a second time.
     retryDelayOnFailover: 0,
-    slotsRefreshInterval: 2000,
   });
+  // Not by its slotsRefreshInterval, which goes on for ever if the cluster is closed while a refresh is under way.
+  const refreshing = setInterval(() => {
+    if (cluster.status === 'ready') cluster.refreshSlotsCache();
+  }, slotsRefreshMs).unref();
+  cluster.once('end', () => clearInterval(refreshing));
   const send = cluster.sendCommand.bind(cluster);
   cluster.sendCommand = (command: Command, ...rest) => {
     if (command.isSettled) return command.promise;
