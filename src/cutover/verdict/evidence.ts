@@ -3,6 +3,13 @@ import { createReplayQueue } from '../replay/queue/queue.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import { readLegacyPictures } from './pictures.ts';
 import { replicationIdsOf, type RedisClient } from '../../redis/connection/client.ts';
+import {
+  forwardedOrganizationsKey,
+  organizationBase,
+  replayOrganizationsKey,
+  settingsKey,
+} from '../../redis/keys.ts';
+import { findUnregistered } from '../../redis/organizations.ts';
 
 /** What verdicts are based on, and the results of comparing in each organization. */
 export type Evidence = Awaited<ReturnType<typeof readEvidence>>;
@@ -34,12 +41,33 @@ async function readEvidence(
   prefix: string,
   state: Awaited<ReturnType<typeof readState>>,
 ) {
-  const [organizations, replay, legacyPictures] = await Promise.all([
+  const [organizations, replay, unregistered, legacyPictures] = await Promise.all([
     readComparisons(store, prefix),
     createReplayQueue(store, prefix).state(),
+    findLostOrganizations(store, prefix),
     readLegacyPictures(store, prefix),
   ]);
-  return { state, organizations, replay, legacyPictures, comparisons: totals(organizations, state.since) };
+  const comparisons = totals(organizations, state.since);
+  return { state, organizations, replay, unregistered, legacyPictures, comparisons };
+}
+
+/** The organizations with data of the cut-over that exist and that the registry does not have, in order. */
+async function findLostOrganizations(store: RedisClient, prefix: string): Promise<string[]> {
+  const [forwarded, waiting] = await Promise.all([
+    store.smembers(forwardedOrganizationsKey(prefix)),
+    store.hkeys(replayOrganizationsKey(prefix)),
+  ]);
+  const missing = await findUnregistered(store, prefix, new Set([...forwarded, ...waiting]));
+  const exist = await Promise.all(
+    missing.map((id) => store.exists(settingsKey(organizationBase(prefix, id)))),
+  );
+  // One may have been made just now, and is registered before it exists.
+  const lost = await findUnregistered(
+    store,
+    prefix,
+    missing.filter((_, at) => exist[at] === 1),
+  );
+  return lost.sort();
 }
 
 /** The organizations with comparisons since the current mode came into force. */

@@ -57,6 +57,7 @@ export function judgeDoubts(
 export function blocksEvenForced({ code }: Finding): boolean {
   return [
     'impossible',
+    'organizations-unregistered',
     'instance-without-legacy',
     'instance-cannot-replay',
     'instance-silent',
@@ -72,6 +73,7 @@ function takesAuthority(from: Mode, to: Mode): boolean {
 function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
   yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to, state);
+  yield* organizationsLost(evidence);
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
   if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* keysRefusedHere(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
@@ -105,6 +107,17 @@ function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Fi
     code: to === 'shadow' ? 'no-mode' : 'impossible',
     reason: 'no mode was ever set',
     remedy: 'start the bridge with LEGACY_BASE_URL, and the mode is shadow',
+  };
+}
+
+/** A switch goes by the registry: it would leave them in the old epoch, and miss what waits or is set aside there. */
+function* organizationsLost({ unregistered }: Evidence): Generator<Finding> {
+  if (unregistered.length === 0) return;
+  const named = [...unregistered.slice(0, 5), ...(unregistered.length > 5 ? ['…'] : [])].join(', ');
+  yield {
+    code: 'organizations-unregistered',
+    reason: `the registry of organizations has lost ${counted(unregistered.length, 'organization')} (${named}), as in a failover`,
+    remedy: 'run profile-bridge admin fsck --repair',
   };
 }
 

@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { QueuedChange } from '../../../src/cutover/replay/queue/changes.ts';
 import type { Replayer } from '../../../src/cutover/replay/replayer.ts';
+import { gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
-import { organizationBase, replayAsideKey } from '../../../src/redis/keys.ts';
+import { organizationBase, organizationsKey, replayAsideKey } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { runTool } from '../../support/tools/admin.ts';
 import { environmentFor } from '../../support/redis.ts';
@@ -444,4 +445,13 @@ test('cutover aside does not guess which change is meant by an id that two organ
   expect(await setAside()).toHaveLength(1);
   expect(await runTool(env, 'cutover aside drop 1-0')).toMatchObject({ code: 0 });
   expect(await setAside()).toEqual([]);
+});
+
+test('an organization with a change that is set aside is missed if the registry loses it', async () => {
+  here.legacy.behaviour.failWith = ({ method }) => (method === 'PUT' ? 422 : undefined);
+  await here.put('ada', 'Ada');
+  start();
+  await until(async () => (await setAside()).length === 1 && (await here.queue.listed()).length === 0);
+  await store.srem(organizationsKey(here.prefix), organizationId);
+  expect(await gatherEvidence(store, here.prefix)).toMatchObject({ unregistered: [organizationId] });
 });

@@ -48,6 +48,7 @@ function verdict(
     state?: Partial<Evidence['state']>;
     comparisons?: Partial<Evidence['comparisons']>;
     replay?: Partial<Evidence['replay']>;
+    unregistered?: string[];
     pictures?: number;
   } = {},
 ) {
@@ -70,6 +71,7 @@ function verdict(
       organizations: [],
       comparisons: { ...compared, ...given.comparisons },
       replay: { ...nothing, ...given.replay },
+      unregistered: given.unregistered ?? [],
       legacyPictures: given.pictures === undefined ? undefined : { count: given.pictures, at: 1 },
     },
     to,
@@ -289,5 +291,23 @@ test('a migrate apply under way holds up every switch, even with --force', () =>
     const { ready, reasons, isUnforceable } = verdict('mirror', to, { state });
     expect({ ready, isUnforceable }).toEqual({ ready: false, isUnforceable: true });
     expect(reasons).toContain('migration-running');
+  }
+});
+
+test('an organization that the registry has lost holds up every switch, even with --force', () => {
+  const unregistered = ['a', 'b', 'c', 'd', 'e', 'f'];
+  for (const [from, to] of [
+    ['shadow', 'mirror'],
+    ['mirror', 'shadow'],
+    ['reverse', 'mirror'],
+    ['reverse', 'native'],
+  ] as const) {
+    const { ready, reasons, remedies, isUnforceable } = verdict(from, to, { unregistered });
+    expect({ ready, reasons, isUnforceable }).toEqual({
+      ready: false,
+      reasons: ['organizations-unregistered'],
+      isUnforceable: true,
+    });
+    expect(remedies).toEqual(['run profile-bridge admin fsck --repair']);
   }
 });

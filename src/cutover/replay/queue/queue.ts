@@ -1,6 +1,7 @@
 import type { RedisClient } from '../../../redis/connection/client.ts';
 import { script } from '../../../redis/connection/script-loader.ts';
 import {
+  forwardedOrganizationsKey,
   organizationBase,
   replayAsideKey,
   replayKey,
@@ -117,8 +118,15 @@ export function createReplayQueue(store: RedisClient, prefix: string) {
       return { forMs, isOtherAccepted: isOtherAccepted === 1 };
     },
     /** Takes an entry out of the queue for the operator to decide about; false if it is not in the queue. */
-    setAside: async (organizationId: string, id: string, { status, reason }: AsideReason): Promise<boolean> =>
-      (await setEntryAside(store, baseOf(organizationId), id, status, reason)) === 1,
+    setAside: async (
+      organizationId: string,
+      id: string,
+      { status, reason }: AsideReason,
+    ): Promise<boolean> => {
+      // Once nothing waits there, only this list tells of it if the registry loses the organization.
+      await store.sadd(forwardedOrganizationsKey(prefix), organizationId);
+      return (await setEntryAside(store, baseOf(organizationId), id, status, reason)) === 1;
+    },
     /** The changes set aside in an organization, in the order in which they were accepted. */
     listSetAside: async (organizationId: string): Promise<SetAsideChange[]> => {
       const rows = new Map<string, string>();

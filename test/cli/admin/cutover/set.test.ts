@@ -3,7 +3,13 @@ import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instan
 import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
-import { cutoverKey, organizationBase, replayAsideKey } from '../../../../src/redis/keys.ts';
+import {
+  cutoverKey,
+  forwardedOrganizationsKey,
+  organizationBase,
+  organizationsKey,
+  replayAsideKey,
+} from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../support/legacy/instances.ts';
 import { until } from '../../../support/until.ts';
@@ -104,6 +110,25 @@ describe('cutover set', () => {
       err: expect.stringContaining(
         'warning: 1 change that the legacy service refused will never reach it: see profile-bridge admin cutover aside list\n',
       ),
+    });
+  });
+
+  test('is refused while the registry lacks an organization, even with --force: what is set aside there would be undone', async () => {
+    await join();
+    await setAsideOne();
+    await store.sadd(forwardedOrganizationsKey(prefix), 'acme', 'made up');
+    await store.srem(organizationsKey(prefix), 'acme');
+    const reason =
+      'the registry of organizations has lost 1 organization (acme), as in a failover: run profile-bridge admin fsck --repair';
+    for (const command of ['set mirror', 'set mirror --force']) {
+      const err = `error: not switched from reverse to mirror: ${reason}`;
+      expect(await run(command)).toMatchObject({ code: 1, err: expect.stringContaining(err) });
+    }
+    expect((await run('status')).out).toContain(`Next: native; ready: no\n  - ${reason}\n`);
+    expect(await runTool(env(), 'fsck --repair')).toMatchObject({ code: 0 });
+    expect(await run('set mirror')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('1 change that the legacy service refused would be undone here'),
     });
   });
 
