@@ -86,7 +86,7 @@ export function createTraffic(options: TrafficOptions) {
       const response = await forwardChange(mirror, { ...change, end }, () => mark(change));
       if (credentials !== undefined && found !== undefined) {
         const isForUser = change.operation === 'putProfile';
-        const isNobodys = isForUser && found.kind === 'known' && found.caller.userId === undefined;
+        const isNobodys = found.kind === 'known' && found.caller.userId === undefined;
         findings.judgeKey(credentials, response.status, isNobodys ? 'no-user' : found.kind, isForUser);
       }
       return response;

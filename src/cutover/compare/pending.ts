@@ -28,15 +28,22 @@ export const adoptionFailureTexts: Record<AdoptionFailure, string> = {
   'mode-switched': 'the mode was switched before it could be adopted',
 };
 
-/** Who accepted an API key: only the legacy service, only Redis, or both. */
-export type KeyFinding = 'unmapped' | 'refused' | 'agreed';
+/**
+ * Who accepted an API key: only the legacy service, only Redis, or both; `agreed-for-nobody`: both, but for a request
+ * that needs no user, and here the key has none.
+ */
+export type KeyFinding = 'unmapped' | 'refused' | 'agreed' | 'agreed-for-nobody';
 
 /** Undefined if the status does not tell. `here`: as what Redis knows the key. */
-function verdictOnKey(status: number, here: string): KeyFinding | undefined {
-  const isKnownHere = here !== 'unknown' && here !== 'no-user';
+function verdictOnKey(status: number, here: string, isForUser: boolean): KeyFinding | undefined {
+  const isNobodys = here === 'no-user';
+  const isKnownHere = here !== 'unknown' && !(isNobodys && isForUser);
   // Of a key that is nobody's, there may be no profile there either.
-  if (status === 404 && here === 'no-user') return undefined;
-  if (status < 300 || status === 404) return isKnownHere ? 'agreed' : 'unmapped';
+  if (status === 404 && isNobodys && isForUser) return undefined;
+  if (status < 300 || status === 404) {
+    if (!isKnownHere) return 'unmapped';
+    return isNobodys ? 'agreed-for-nobody' : 'agreed';
+  }
   // A denylist may be refused for the key's role; a read of one's own profile, only for the key.
   const isOwnRead = here === 'none' || here === 'profile';
   return (status === 401 && isKnownHere) || (status === 403 && isOwnRead) ? 'refused' : undefined;
@@ -128,11 +135,14 @@ export function createPending() {
       here: string,
       isForUser = true,
     ): KeyFinding | undefined => {
-      const finding = verdictOnKey(status, here);
+      const finding = verdictOnKey(status, here, isForUser);
       if (finding === undefined) return undefined;
       const entry: KeyEntry = { userAgent: (userAgent ?? '').slice(0, 200), at: Date.now(), isForUser };
       const mayBeMadeUp = finding === 'unmapped' && status === 404;
-      setBounded(pendingOf(organizationId).keys, sha256, {
+      const { keys } = pendingOf(organizationId);
+      // It must not hide that the key is not accepted here for a profile.
+      if (finding === 'agreed-for-nobody' && keys.get(sha256)?.finding === 'unmapped') return finding;
+      setBounded(keys, sha256, {
         finding,
         entry: JSON.stringify(entry),
         mayBeMadeUp,

@@ -139,6 +139,37 @@ test('an API key that both accept is on neither list any more', async () => {
   expect(await store.hkeys(refusedKeysKey(base))).toEqual(['other']);
 });
 
+const judgedForDenylist = (sha256: string, status: number, here: string) =>
+  findings.judgeKey({ organizationId: 'acme', sha256, userAgent: 'new' }, status, here, false);
+
+test('a key of no user that is refused here for a profile stays listed although it may change the denylist', async () => {
+  judged('earlier', 200, 'no-user');
+  await findings.flush();
+  judged('one', 200, 'no-user');
+  for (const key of ['earlier', 'one']) judgedForDenylist(key, 200, 'no-user');
+  await findings.flush();
+  expect((await store.hkeys(unmappedKeysKey(base))).sort()).toEqual(['earlier', 'one']);
+});
+
+test('a key of no user that both accept for the denylist is on neither list any more', async () => {
+  judgedForDenylist('imported-since', 200, 'unknown');
+  judgedForDenylist('accepted-since', 401, 'no-user');
+  await findings.flush();
+  expect(await store.hkeys(unmappedKeysKey(base))).toEqual(['imported-since']);
+  expect(await store.hkeys(refusedKeysKey(base))).toEqual(['accepted-since']);
+  for (const key of ['imported-since', 'accepted-since']) judgedForDenylist(key, 200, 'no-user');
+  await findings.flush();
+  expect(await store.exists(unmappedKeysKey(base), refusedKeysKey(base))).toBe(0);
+});
+
+test('a key that the legacy service accepts is no longer listed as one that only Redis accepts', async () => {
+  await store.hset(refusedKeysKey(base), 'one', '{}');
+  judged('one', 200, 'no-user');
+  await findings.flush();
+  expect(await store.exists(refusedKeysKey(base))).toBe(0);
+  expect(await store.hkeys(unmappedKeysKey(base))).toEqual(['one']);
+});
+
 test.each([
   ['a read of the own profile with a key of a user', 'profile', ['one']],
   ['a read of a user who has no profile here', 'none', ['one']],

@@ -7,8 +7,9 @@
 --            users   user -> the fields that differ by the last comparison; none if they match
 --            failed  user -> {number, reason}: a change that could not be adopted
 --            keys    SHA-256 of an API key -> {finding, entry}
---                      finding: unmapped | refused | agreed: accepted by the legacy service only, by Redis only, by both
---                      entry: JSON {userAgent, at}
+--                      finding: unmapped | refused | agreed: accepted by the legacy service only, by Redis only, by both;
+--                        agreed-for-nobody: by both for a request that needs no user, and it has none here
+--                      entry: JSON {userAgent, at, isForUser}
 --            gaps    name -> {count, first, pending}: what may be missing here, and for how many ms it may still take
 --                    effect in the legacy service
 --
@@ -26,12 +27,19 @@ local function set_bounded(key, field, value, most)
   end
 end
 
+-- Whether a key is on record since it would be refused here for the profile of its user.
+local function is_unmapped_for_user(sha256)
+  local entry = redis.call('HGET', unmapped_keys_key(), sha256)
+  return entry and cjson.decode(entry).isForUser
+end
+
 local disputed = { unmapped = unmapped_keys_key(), refused = refused_keys_key() }
 for sha256, key in pairs(found.keys) do
-  if key.finding == 'agreed' then
-    for _, list in pairs(disputed) do redis.call('HDEL', list, sha256) end
-  else
+  if key.finding ~= 'refused' then redis.call('HDEL', refused_keys_key(), sha256) end
+  if disputed[key.finding] then
     set_bounded(disputed[key.finding], sha256, key.entry, most_keys)
+  elseif key.finding == 'agreed' or not is_unmapped_for_user(sha256) then
+    redis.call('HDEL', unmapped_keys_key(), sha256)
   end
 end
 
