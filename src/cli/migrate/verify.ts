@@ -90,7 +90,8 @@ async function record(
       : await findOmission(store, prefix, { entities: scope.entities, organizations, snapshotAt });
   if (snapshotAt !== undefined && whyNot === undefined) {
     const hasConflicts = issues.count('username-conflict') > 0;
-    await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts });
+    const hasApiKeys = scope.entities.includes('api-keys');
+    await recordVerified(store, prefix, { snapshotAt, replicationIds, hasConflicts, hasApiKeys });
   }
   return mode === 'mirror' ? whyNot : undefined;
 }

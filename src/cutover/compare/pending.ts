@@ -56,6 +56,10 @@ export interface KeyEntry {
   at: number;
   /** Whether its last request was for the profile of its user. */
   isForUser?: boolean;
+  /** With which the legacy service answered it. */
+  status?: number;
+  /** Of a refusal: whether a clean verify has found the key in the source since. */
+  isInSource?: boolean;
 }
 
 interface FoundKey {
@@ -137,7 +141,12 @@ export function createPending() {
     ): KeyFinding | undefined => {
       const finding = verdictOnKey(status, here, isForUser);
       if (finding === undefined) return undefined;
-      const entry: KeyEntry = { userAgent: (userAgent ?? '').slice(0, 200), at: Date.now(), isForUser };
+      const entry: KeyEntry = {
+        userAgent: (userAgent ?? '').slice(0, 200),
+        at: Date.now(),
+        isForUser,
+        status,
+      };
       const mayBeMadeUp = finding === 'unmapped' && status === 404;
       const { keys } = pendingOf(organizationId);
       // It must not hide that the key is not accepted here for a profile.

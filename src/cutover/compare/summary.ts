@@ -120,9 +120,9 @@ async function readOne(store: RedisClient, prefix: string, organizationId: strin
       known === undefined ? [] : [{ ...known, ...key }],
     ),
     /** Keys that Redis accepts and the legacy service refuses, with the public ids by which they can be revoked. */
-    refusedKeys: await stillDisputed(refused, async (sha256) => {
+    refusedKeys: await stillDisputed(refused, async (sha256, { isInSource = false }) => {
       const found = await authenticate(store, base, sha256);
-      return found.kind === 'known' ? { keyId: found.caller.keyId } : undefined;
+      return found.kind === 'known' ? { keyId: found.caller.keyId, isInSource } : undefined;
     }),
   };
 }

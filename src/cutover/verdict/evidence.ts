@@ -110,6 +110,8 @@ function totals(organizations: readonly ComparisonSummary[], since: number) {
     unmappedKeys: sum(organizations, (one) => one.unmappedKeys.length),
     unusableKeys: sum(organizations, (one) => one.unusableKeys.length),
     refusedKeys: sum(organizations, (one) => one.refusedKeys.length),
+    /** Those of them that a verify has found in the source since. */
+    refusedKeysInSource: sum(organizations, (one) => one.refusedKeys.filter((key) => key.isInSource).length),
     /** Users, and denylists, with a change that was forwarded some seconds ago and not adopted yet. */
     unsettled: sum(organizations, (one) => one.unsettledUsers + Number(one.isDenylistUnsettled)),
     /** The same, including those whose change is still in progress. */

@@ -176,13 +176,13 @@ function* keysRefusedHere({
 }
 
 function* beforeTakingAuthority({ state, comparisons }: Evidence): Generator<Finding> {
-  const { refusedKeys, failedAdoptions, differingUsers } = comparisons;
-  if (refusedKeys > 0) {
+  const { refusedKeys, refusedKeysInSource, failedAdoptions, differingUsers } = comparisons;
+  if (refusedKeys > refusedKeysInSource) {
     yield {
       code: 'refused-keys',
-      reason: `${counted(refusedKeys, 'API key')} that the legacy service refuses would be accepted here`,
+      reason: `${counted(refusedKeys - refusedKeysInSource, 'API key')} that the legacy service refuses would be accepted here`,
       remedy:
-        'wait for their next calls if the legacy service accepts them again; otherwise revoke them: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
+        'wait for their next calls if the legacy service accepts them again; otherwise revoke them: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them); if something in front of the legacy service answered 403, run profile-bridge migrate verify of a source that has them',
     };
   }
   yield* inDoubt(comparisons.unsettled);
@@ -280,7 +280,7 @@ function* warningsFor(
   { state, comparisons, replay, legacyPictures }: Evidence,
   to: Mode,
 ): Generator<Finding> {
-  const { unsettled, lostNames, compared, unreadable } = comparisons;
+  const { unsettled, refusedKeysInSource, lostNames, compared, unreadable } = comparisons;
   const isTaking = takesAuthority(state.mode, to);
   const isLettingGo = state.mode === 'reverse' && to === 'native';
   if (isLettingGo && replay.setAside > 0) {
@@ -305,6 +305,14 @@ function* warningsFor(
         'since the last verify, Redis has failed over or was restarted, and may lack changes that had reached the legacy service',
       remedy:
         'compare the two with profile-bridge migrate verify; what Redis lacks can be brought over in mirror',
+    };
+  }
+  if (isTaking && refusedKeysInSource > 0) {
+    yield {
+      code: 'refused-keys',
+      reason: `${counted(refusedKeysInSource, 'API key')} whose last call was answered 403 would be accepted here, as the source has ${refusedKeysInSource === 1 ? 'it' : 'them'}`,
+      remedy:
+        'revoke those that shall not work any more: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
     };
   }
   if (isTaking && lostNames > 0) {

@@ -3,7 +3,8 @@ import type { RedisClient } from '../../redis/connection/client.ts';
 import { script } from '../../redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey, organizationBase } from '../../redis/keys.ts';
 
-type Recorded = 'unsettled' | 'differing' | 'failed' | 'lost-names' | 'gaps' | 'denied-names';
+type Recorded =
+  'unsettled' | 'differing' | 'failed' | 'lost-names' | 'gaps' | 'denied-names' | 'refused-keys';
 
 const clearVerified = script<[what: Recorded, cursor: string, openedAt: number], string>(
   'cutover/clear_verified',
@@ -11,9 +12,10 @@ const clearVerified = script<[what: Recorded, cursor: string, openedAt: number],
 
 /**
  * Records a verify that has found no difference, and removes what it has settled: everything on record from before its
- * snapshot was opened (`snapshotAt`, ms by the store's clock). `replicationIds` are those of Redis before anything was compared. If names that two
- * users have in the source were accepted, the records of users who lost theirs stay. Where no mode was ever stored,
- * nothing is recorded.
+ * snapshot was opened (`snapshotAt`, ms by the store's clock). `replicationIds` are those of Redis before anything was
+ * compared. If names that two users have in the source were accepted, the records of users who lost theirs stay. If API
+ * keys were compared, those that were answered 403 are marked as the source's. Where no mode was ever stored, nothing is
+ * recorded.
  */
 export async function recordVerified(
   store: RedisClient,
@@ -22,7 +24,8 @@ export async function recordVerified(
     snapshotAt,
     replicationIds,
     hasConflicts,
-  }: { snapshotAt: number; replicationIds: string; hasConflicts: boolean },
+    hasApiKeys = false,
+  }: { snapshotAt: number; replicationIds: string; hasConflicts: boolean; hasApiKeys?: boolean },
 ): Promise<void> {
   const key = cutoverKey(prefix);
   if ((await store.hexists(key, 'mode')) === 0) return;
@@ -30,6 +33,7 @@ export async function recordVerified(
 
   const recorded: Recorded[] = ['unsettled', 'differing', 'failed', 'gaps', 'denied-names'];
   if (!hasConflicts) recorded.push('lost-names');
+  if (hasApiKeys) recorded.push('refused-keys');
   for (const organizationId of await store.smembers(forwardedOrganizationsKey(prefix))) {
     const base = organizationBase(prefix, organizationId);
     for (const what of recorded) {

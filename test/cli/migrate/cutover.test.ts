@@ -2,17 +2,22 @@ import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cutover.ts';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
+import { gatherEvidence } from '../../../src/cutover/verdict/evidence.ts';
+import { judge } from '../../../src/cutover/verdict/readiness.ts';
 import {
   cutoverKey,
   denylistKey,
   forwardedOrganizationsKey,
   gapsKey,
+  hashApiKey,
   organizationBase,
   profileKey,
+  refusedKeysKey,
 } from '../../../src/redis/keys.ts';
 import { until } from '../../support/until.ts';
 import { createTool, writeSource } from '../../support/tools/migrate.ts';
-import { freshPrefix } from '../../support/redis.ts';
+import { runTool } from '../../support/tools/admin.ts';
+import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { keysOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -125,6 +130,34 @@ test('a verify that finds differences withdraws the clean one before it, unless 
     expect(await tool.text('verify', '--source', other)).toMatchObject({ exitCode: 1 });
     expect((await readCutover(store, prefix)).verifiedAt !== undefined).toBe(mode === 'reverse');
   }
+});
+
+test('a key that was answered 403 blocks no switch once a clean verify has found it in the source, but is warned of', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  const sha256 = hashApiKey('secret');
+  const profiles = [{ organizationId: 'acme', userId: 'ada' }];
+  const files = {
+    profiles,
+    'api-keys': [{ organizationId: 'acme', apiKey: 'secret', role: 'player', userId: 'ada' }],
+  };
+  const args = ['--source', writeSource(files), '--as-of', new Date().toISOString()];
+  expect(await tool.text('apply', ...args)).toMatchObject({ exitCode: 0 });
+  await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
+  const entry = { userAgent: 'game/7', at: 1000, status: 403 };
+  await store.hset(refusedKeysKey(organizationBase(prefix, 'acme')), sha256, JSON.stringify(entry));
+  const found = async () => {
+    const { reasons, warnings } = judge(await gatherEvidence(store, prefix), 'reverse');
+    return [reasons, warnings].map((findings) => findings.some(({ code }) => code === 'refused-keys'));
+  };
+  expect(await found()).toEqual([true, false]);
+  expect(await tool.text('verify', ...args, '--entities', 'profiles')).toMatchObject({ exitCode: 0 });
+  expect(await found()).toEqual([true, false]);
+  expect(await tool.text('verify', ...args)).toMatchObject({ exitCode: 0 });
+  expect(await found()).toEqual([false, true]);
+  expect((await runTool(environmentFor(prefix), 'cutover status')).out).toMatch(
+    /acme, key k_\w+: refused by the legacy service, last seen 1970-01-01T00:00:01Z; the source has it\n/,
+  );
 });
 
 describe('a clean verify is not recorded', () => {

@@ -181,6 +181,17 @@ test.each([
   expect(await store.hkeys(refusedKeysKey(base))).toEqual(refused);
 });
 
+test('a key that is refused again is no longer marked as one that the source has', async () => {
+  const earlier = { userAgent: '', at: 1000, status: 403, isInSource: true };
+  await store.hset(refusedKeysKey(base), 'one', JSON.stringify(earlier));
+  const before = await storeTime(store);
+  judged('one', 403, 'profile');
+  await findings.flush();
+  const entry = JSON.parse((await store.hget(refusedKeysKey(base), 'one')) ?? '') as { at: number };
+  expect(entry).toEqual({ userAgent: 'new', at: expect.any(Number), isForUser: true, status: 403 });
+  expect(entry.at).toBeGreaterThanOrEqual(before);
+});
+
 test('a key that the legacy service answers 404 is listed only if its organization exists here', async () => {
   judged('made-up', 404, 'unknown');
   await findings.flush();

@@ -27,6 +27,7 @@ const compared: Evidence['comparisons'] = {
   unmappedKeys: 0,
   unusableKeys: 0,
   refusedKeys: 0,
+  refusedKeysInSource: 0,
   unsettled: 0,
   unadopted: 0,
   failedAdoptions: 0,
@@ -179,6 +180,19 @@ describe('a step that takes authority over', () => {
 
 describe('the step to reverse', () => {
   const state = { verifiedAt: 2000, instances: [{ ...instance, replay: true }] };
+
+  test('has a warning of refused keys that the source has, and waits for others', () => {
+    const comparisons = { refusedKeys: 2, refusedKeysInSource: 2 };
+    expect(verdict('mirror', 'reverse', { state, comparisons })).toMatchObject({
+      ready: true,
+      warnings: ['refused-keys'],
+    });
+    const another = { refusedKeys: 3, refusedKeysInSource: 2 };
+    expect(verdict('mirror', 'reverse', { state, comparisons: another })).toMatchObject({
+      reasons: ['refused-keys'],
+      warnings: ['refused-keys'],
+    });
+  });
 
   test('is safe if everything agrees and every instance can replay', () => {
     expect(verdict('mirror', 'reverse', { state })).toMatchObject({ ready: true, warnings: [] });

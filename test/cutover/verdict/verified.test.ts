@@ -6,12 +6,14 @@ import { replicationIdsOf, storeTime } from '../../../src/redis/connection/clien
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
+  apiKeyKey,
   differingUsersKey,
   failedAdoptionsKey,
   forwardedOrganizationsKey,
   gapsKey,
   lostNamesKey,
   organizationBase,
+  refusedKeysKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
@@ -109,6 +111,29 @@ describe('what is on record of an organization', () => {
     });
     expect(await left()).toEqual([['both', 'new'], ['new'], ['new'], ['new'], ['both', 'new']]);
     expect(await store.hget(unsettledKey(base), 'both')).toMatch(/^9:\d+$/);
+  });
+
+  test('a clean verify with API keys marks those answered 403 before its snapshot, unless they were created here', async () => {
+    const now = await storeTime(store);
+    const [before, after] = [now - 3_600_000, now];
+    await store.hset(refusedKeysKey(base), {
+      old: JSON.stringify({ userAgent: '', at: before, status: 403 }),
+      late: JSON.stringify({ userAgent: '', at: after, status: 403 }),
+      unauthorized: JSON.stringify({ userAgent: '', at: before, status: 401 }),
+      local: JSON.stringify({ userAgent: '', at: before, status: 403 }),
+    });
+    for (const sha256 of ['old', 'late', 'unauthorized']) await store.hset(apiKeyKey(base, sha256), 'i', 'k');
+    await store.hset(apiKeyKey(base, 'local'), { i: 'k', b: 1 });
+    const marked = async () =>
+      Object.entries(await store.hgetall(refusedKeysKey(base)))
+        .filter(([, entry]) => (JSON.parse(entry) as { isInSource?: boolean }).isInSource)
+        .map(([sha256]) => sha256);
+    const verified = { snapshotAt: now - 60_000, replicationIds: '', hasConflicts: false };
+    await recordVerified(store, prefix, { ...verified, hasApiKeys: false });
+    expect(await marked()).toEqual([]);
+    await recordVerified(store, prefix, { ...verified, hasApiKeys: true });
+    expect(await marked()).toEqual(['old']);
+    expect(await store.hlen(refusedKeysKey(base))).toBe(4);
   });
 
   test('a clean verify forgets which denied names were adopted before its snapshot, and nothing else of that', async () => {

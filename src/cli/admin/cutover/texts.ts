@@ -115,8 +115,8 @@ function unusableKeyLines({ organizations, comparisons }: Evidence): string[] {
 function refusedKeyLines({ organizations, comparisons }: Evidence): string[] {
   const lines = organizations.flatMap(({ organizationId, refusedKeys }) =>
     refusedKeys.map(
-      ({ keyId, lastSeen }) =>
-        `  ${organizationId}, key ${keyId}: refused by the legacy service, last seen ${formatInstant(lastSeen)}`,
+      ({ keyId, isInSource, lastSeen }) =>
+        `  ${organizationId}, key ${keyId}: refused by the legacy service, last seen ${formatInstant(lastSeen)}${isInSource ? '; the source has it' : ''}`,
     ),
   );
   return shortened(lines, comparisons.refusedKeys);
