@@ -97,7 +97,7 @@ async function record(
 }
 
 const laggingDatabase =
-  'the database only has what another server sends it, and may lag behind: verify against that server';
+  'another server sends the database what it has, or a table that is read, and it may lag behind: verify against that server, or files exported there with --as-of';
 const undatedFiles = 'the age of the files is unknown: give --as-of the time at which their export began';
 
 /** What an apply under another name has accepted or migrated is not looked for. */

@@ -26,8 +26,8 @@ interface Query {
 export interface Database {
   /** As Source.settledUntil. */
   readonly settledUntil: number;
-  /** As Source.mayLag. */
-  readonly mayLag: boolean;
+  /** As Source.mayLag, of the queries that were described. */
+  mayLag: () => Promise<boolean>;
   quote: (name: string) => string;
   /** A column as an expression whose values are compared byte by byte. */
   exact: (name: string) => string;

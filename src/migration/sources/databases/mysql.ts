@@ -119,7 +119,7 @@ export async function openMysql(address: DatabaseUrl, signal?: AbortSignal): Pro
 
   return {
     settledUntil,
-    mayLag,
+    mayLag: () => Promise.resolve(mayLag),
     quote,
     exact: (name) => `CAST(${quote(name)} AS BINARY)`,
     describe: async (select, where) => {

@@ -41,10 +41,12 @@ const sessionSettings = [
   'SET LOCAL synchronize_seqscans = off',
 ];
 
+// The tables of this database that another server sends. A subscription may have none.
+const subscribedTables = `
+  SELECT srrelid FROM pg_subscription_rel JOIN pg_subscription ON pg_subscription.oid = srsubid WHERE subenabled`;
+
 // Whether the server replays or subscribes to what another one writes.
-const isCopy = `
-  pg_is_in_recovery() OR EXISTS (SELECT FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid
-    WHERE pg_database.datname = current_database() AND subenabled)`;
+const isCopy = `pg_is_in_recovery() OR EXISTS (${subscribedTables})`;
 
 // When the oldest transaction that is still open began: what it has written is not in a snapshot taken now. A
 // transaction whose session may not be looked at (that takes pg_read_all_stats), one that is prepared, or one that
@@ -61,12 +63,23 @@ const settledQuery = `
   WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND backend_type IS DISTINCT FROM 'autovacuum worker'`;
 
+// What the session has locked in this database, so all tables that the queries described so far read.
+const ownLocks = `
+  pg_locks.pid = pg_backend_pid() AND locktype = 'relation'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
+// Whether any of them is sent by another server, itself or the table that it is a partition of.
+const lagQuery = `
+  WITH RECURSIVE tables (id) AS (
+    SELECT relation FROM pg_locks WHERE ${ownLocks}
+    UNION SELECT inhparent FROM pg_inherits JOIN tables ON inhrelid = id)
+  SELECT count(*) FROM tables WHERE id IN (${subscribedTables})`;
+
 // A table that is read and was truncated, rewritten or made anew after the snapshot, which would find it empty. From now
 // on the session's lock keeps such changes away.
 const replacedQuery = `
   SELECT relation::regclass FROM pg_locks LEFT JOIN pg_class ON oid = relation
-  WHERE pid = pg_backend_pid() AND locktype = 'relation'
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  WHERE ${ownLocks}
     AND (oid IS NULL OR (relfilenode <> 0 AND relfilenode <> pg_relation_filenode(oid))) LIMIT 1`;
 
 // Arrays, composites and the pseudo-type of rows, whose text would be a value such as {a,b} or (a,b).
@@ -91,7 +104,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     }
   };
   let settledUntil = 0;
-  let mayLag = false;
+  let isReplica = false;
   signal?.addEventListener('abort', disconnect);
   try {
     await client.connect();
@@ -99,8 +112,12 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
       .query<Cell[]>({ text: settledQuery, rowMode: 'array' })
       .catch(() => undefined);
     settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
-    const lag = await client.query<Cell[]>({ text: `SELECT (${isCopy})::int`, rowMode: 'array' });
-    mayLag = Number(lag.rows[0]?.[0]) === 1;
+    // Before the snapshot: it may be promoted later.
+    const replica = await client.query<Cell[]>({
+      text: 'SELECT pg_is_in_recovery()::int',
+      rowMode: 'array',
+    });
+    isReplica = Number(replica.rows[0]?.[0]) === 1;
     // So that the query of a reader that is gone does not run on; not every version and system can tell.
     await client.query("SET client_connection_check_interval = '5s'").catch(() => {});
     await client.query(sessionSettings.join(';'));
@@ -127,7 +144,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
 
   return {
     settledUntil,
-    mayLag,
+    mayLag: async () => isReplica || Number((await run(lagQuery, 'subscriptions')).rows[0]?.[0]) > 0,
     quote: escapeIdentifier,
     exact: (name) => `${escapeIdentifier(name)}::text COLLATE "C"`,
     describe: async (select, where) => {

@@ -20,18 +20,20 @@ export async function openTables(
   signal?: AbortSignal,
 ): Promise<Source> {
   const readers = new Map<Entity, ReadRows>();
+  let mayLag: boolean;
   // A query waits for as long as somebody locks its tables.
   const stop = (): unknown => database.close();
   signal?.addEventListener('abort', stop);
   try {
     for (const [entity, own] of mapping) readers.set(entity, await openTable(database, dialect, entity, own));
+    mayLag = await database.mayLag();
   } catch (error) {
     await database.close();
     throw error;
   } finally {
     signal?.removeEventListener('abort', stop);
   }
-  const { settledUntil, mayLag, close } = database;
+  const { settledUntil, close } = database;
   return createSource(readers, { name: shown, ignored: [], settledUntil, mayLag, isReadWhole: false, close });
 }
 

@@ -275,20 +275,40 @@ describeWithPostgres('a PostgreSQL source', () => {
     for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed RESET ${limit}`);
   });
 
-  test('a database that subscribes to another does not know the transactions there: nothing is settled, and it may lag', async () => {
-    await runPostgres(url, 'CREATE ROLE watcher LOGIN IN ROLE pg_read_all_stats');
-    const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", 2 AS "userId"', key: [userId]}}`;
-    const ages = async () =>
-      await withSource(url.replace('postgres:secret', 'watcher'), yaml, ({ settledUntil, mayLag }) =>
+  test('a database that subscribes to tables of another does not know the transactions there: nothing is settled, and they may lag', async () => {
+    await runPostgres(
+      url,
+      'CREATE ROLE watcher LOGIN IN ROLE pg_read_all_stats',
+      'CREATE TABLE sent (id int) PARTITION BY LIST (id)',
+      'CREATE TABLE sent_1 PARTITION OF sent FOR VALUES IN (1)',
+      'CREATE TABLE own AS SELECT 1 AS id',
+      'CREATE VIEW mixed AS SELECT id FROM own UNION SELECT id FROM sent',
+      'GRANT SELECT ON sent, sent_1, own, mixed TO watcher',
+    );
+    const ages = async (table: string) => {
+      const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", id AS "userId" FROM ${table}', key: [userId]}}`;
+      return await withSource(url.replace('postgres:secret', 'watcher'), yaml, ({ settledUntil, mayLag }) =>
         Promise.resolve({ isSettled: settledUntil > 0, mayLag }),
       );
+    };
     await runPostgres(
       url,
       `CREATE SUBSCRIPTION copy CONNECTION 'host=127.0.0.1 port=1' PUBLICATION all_tables WITH (connect = false)`,
       'ALTER SUBSCRIPTION copy ENABLE',
     );
     try {
-      expect(await ages()).toEqual({ isSettled: false, mayLag: true });
+      // It has no tables yet.
+      expect(await ages('sent')).toEqual({ isSettled: true, mayLag: false });
+      await runPostgres(
+        url,
+        `INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)
+          SELECT oid, 'sent'::regclass, 'r' FROM pg_subscription`,
+      );
+      for (const table of ['sent', 'sent_1', 'mixed'])
+        expect(await ages(table)).toEqual({ isSettled: false, mayLag: true });
+      expect(await ages('own')).toEqual({ isSettled: false, mayLag: false });
+      await runPostgres(url, "UPDATE pg_subscription_rel SET srrelid = 'sent_1'::regclass");
+      expect(await ages('sent')).toEqual({ isSettled: false, mayLag: true });
     } finally {
       await runPostgres(
         url,
@@ -296,7 +316,7 @@ describeWithPostgres('a PostgreSQL source', () => {
         'ALTER SUBSCRIPTION copy SET (slot_name = NONE)',
       );
     }
-    expect(await ages()).toEqual({ isSettled: true, mayLag: false });
+    expect(await ages('sent')).toEqual({ isSettled: true, mayLag: false });
     await runPostgres(url, 'DROP SUBSCRIPTION copy');
   });
 
