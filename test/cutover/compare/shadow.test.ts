@@ -132,6 +132,26 @@ describe('in shadow mode', () => {
     );
   });
 
+  test('an admin key of no user here stays on record as such after it has changed the denylist', async () => {
+    const { organization, legacy } = here;
+    const { apiKey, keyId } = await organization.newKey({ role: 'admin' });
+    legacy.addKey(apiKey, { organization: organization.id, role: 'admin', user: userId });
+    storeThere('Ada');
+    const isListed = ({ unusableKeys }: ComparisonSummary) => unusableKeys.some((key) => key.keyId === keyId);
+    await get(apiKey);
+    await summaryOnce(isListed);
+    const headers = { 'content-type': 'application/json' };
+    const path = '/api/profile/username/deny/';
+    const { status } = await here.send(apiKey, 'DELETE', path, { body: '["nobody"]', headers });
+    expect(status).toBe(200);
+    // What is found later is saved later.
+    const { apiKey: other, keyId: otherId } = await organization.newKey({ role: 'player' });
+    legacy.addKey(other, { organization: organization.id, role: 'player', user: userId });
+    await get(other);
+    const later = await summaryOnce(({ unusableKeys }) => unusableKeys.some((key) => key.keyId === otherId));
+    expect(isListed(later)).toBe(true);
+  });
+
   test('a key that only Redis accepts is on record until the legacy service accepts it', async () => {
     const { apiKey, keyId } = await here.organization.newKey({ role: 'player', userId });
     await get(apiKey);
