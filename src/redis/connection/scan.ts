@@ -10,7 +10,7 @@ const scanCount = 1000;
 class KeysMovedError extends Error {
   constructor() {
     super(
-      'keys moved between servers while they were being read (resharding, a failover or a restart), so some may have been missed: run this again once that is over',
+      'keys moved between servers, or a server was away, while they were being read (resharding, a failover or a restart), so some may have been missed: run this again once that is over',
     );
   }
 }
