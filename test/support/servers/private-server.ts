@@ -44,8 +44,12 @@ export async function startServer(options: {
   signal: NodeJS.Signals;
 }): Promise<() => Promise<void>> {
   const { command, args, account, folder, env = process.env, ready, signal } = options;
-  const stdio = ['ignore', 'ignore', 'pipe'] as const;
-  const server = spawn(command, [...args], { ...account, cwd: folder, env, stdio: [...stdio] });
+  const server = spawn(command, [...args], {
+    ...account,
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   const killWithUs = (): void => void server.kill('SIGKILL');
   process.once('exit', killWithUs);
   await untilReady(server, ready);
