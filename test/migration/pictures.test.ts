@@ -114,6 +114,30 @@ describe('apply --copy-pictures', () => {
     expect(await store.exists(`${tool.prefix}{acme}:media`)).toBe(0);
   });
 
+  test.each([
+    [
+      'a change in progress',
+      async (own: string) => await store.hset(`${own}cutover:unsettled`, 'u1', '1:2:3'),
+    ],
+    ['been adopted meanwhile', async (own: string) => await store.hset(`${own}p:u1`, 'as', 1)],
+  ])('keeps the URL of a user who has %s: the picture there may be another one by now', async (_, change) => {
+    const tool = createTool();
+    const own = `${tool.prefix}{acme}:`;
+    meanwhile = async () => await change(own);
+    const profile = { organizationId: 'acme', userId: 'u1', profilePictureUrl: `${base}/late` };
+    const folder = writeSource({ profiles: [profile] });
+    const args = ['apply', '--source', folder, '--copy-pictures', '--allow-private-addresses'];
+    expect(await tool.json(...args)).toMatchObject({
+      exitCode: 0,
+      json: { pictures: { copied: 0, failed: 0 } },
+    });
+    expect(await store.hget(`${own}p:u1`, 'pu')).toBe(profile.profilePictureUrl);
+
+    meanwhile = async () => undefined;
+    await store.del(`${own}cutover:unsettled`);
+    expect(await tool.json(...args)).toMatchObject({ exitCode: 0, json: { pictures: { copied: 1 } } });
+  });
+
   test('gives up after 15 seconds, also if bytes keep coming, and whatever is collected as garbage meanwhile', async () => {
     const stop = new AbortController();
     const collecting = setInterval(collectGarbage, 1000);

@@ -100,6 +100,7 @@ async function replaceUrl(
   read: (url: string) => Promise<Buffer>,
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);
+  const adopted = (await store.hget(profileKey(base, userId), 'as')) ?? '';
   const bytes = await read(url);
   const pictures = createPictures(store, media);
   const at = await storeTime(store);
@@ -111,7 +112,8 @@ async function replaceUrl(
   if (picture.kind === 'invalid') throw new PictureError(picture.reason);
   if (picture.kind === 'busy') throw new PictureError('could not be decoded in time');
   const { file } = picture;
-  const outcome = await migratePicture(store, base, epoch, '', claim, userId, url, file, pendingGraceMs);
+  const write = [epoch, '', claim] as const;
+  const outcome = await migratePicture(store, base, ...write, userId, url, adopted, file, pendingGraceMs);
   if (outcome === 'put') return true;
   await pictures.discard(base, file);
   if (outcome === 'lapsed') throw new PictureError('took too long to store');

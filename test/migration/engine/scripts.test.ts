@@ -374,7 +374,8 @@ describe('a record of the source', () => {
 
 describe('the copy of a picture', () => {
   const url = 'https://x/1';
-  const put = async () => await migratePicture(store, base, epoch, '', claim, 'ada', url, 'a.png', 60_000);
+  const put = async () =>
+    await migratePicture(store, base, epoch, '', claim, 'ada', url, '', 'a.png', 60_000);
   /** The file is in place since then, and to be removed by the sweep unless a profile shows it. */
   const pending = async (since: number) => await store.zadd(unreferencedPicturesKey(base), since, 'a.png');
 
@@ -390,6 +391,7 @@ describe('the copy of a picture', () => {
     ['another URL', { pu: 'https://x/2' }],
     ['a reference', { pu: url, pr: 'shop\nhat' }],
     ['a file', { pu: url, pf: 'b.png' }],
+    ['been adopted', { pu: url, as: '7' }],
   ])('is left to the sweep where the user has %s by now', async (_what, fields) => {
     await pending(Date.now());
     await store.hset(profileKey(base, 'ada'), fields);
