@@ -70,6 +70,7 @@ export const stageOwnerKey = (base: string): string => `${base}stage-owner`;
 export const rebuildKey = (base: string): string => `${base}reindex`;
 
 export const localWritesKey = (base: string): string => `${base}local-writes`;
+export const adoptionsKey = (base: string): string => `${base}cutover:adoptions`;
 export const denylistWritesKey = (base: string): string => `${base}denylist-writes`;
 export const pendingRenamesKey = (base: string): string => `${base}renames`;
 export const claimsKey = (base: string): string => `${base}claims`;

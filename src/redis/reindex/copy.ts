@@ -2,6 +2,7 @@ import { normalizedName, type UsernameComparison } from '../../domain/usernames.
 import { totalOf } from '../../lib/numbers.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import {
+  adoptionsKey,
   denylistKey,
   denylistWritesKey,
   localWritesKey,
@@ -60,7 +61,7 @@ const reportedCollisions = 1000;
 /** Adds a part to the next generation: names, and what there is of each; `others` are those that it has already. */
 async function add(
   rebuild: Rebuild,
-  kind: 'names' | 'denied' | 'marks',
+  kind: 'names' | 'denied' | 'marks' | 'adopted',
   part: readonly (readonly [what: string, name: string])[],
 ) {
   const { store, base, token, lease, next, comparison, signal } = rebuild;
@@ -153,9 +154,15 @@ export function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> 
   return copyPairs(rebuild, 'marks', marks, ([normalized, epoch]) => [epoch, normalized]);
 }
 
+/** The same for the marks of denied names whose change was adopted (lua/lib/adoptions.lua). */
+export function copyAdoptedNames(rebuild: Rebuild): Promise<Copied | Stopped> {
+  const marks = adoptedNames(rebuild.store, rebuild.base);
+  return copyPairs(rebuild, 'adopted', marks, ([normalized, at]) => [at, normalized]);
+}
+
 async function copyPairs(
   rebuild: Rebuild,
-  kind: 'denied' | 'marks',
+  kind: 'denied' | 'marks' | 'adopted',
   pages: AsyncIterable<(readonly [field: string, value: string])[]>,
   parse: (entry: readonly [field: string, value: string]) => [what: string, name: string],
 ): Promise<Copied | Stopped> {
@@ -181,4 +188,16 @@ async function* denylistWrites(
   const mark = 'd\n';
   for await (const page of scanMembers(store, localWritesKey(base)))
     yield page.filter((member) => member.startsWith(mark)).map((member) => [member.slice(mark.length), '0']);
+}
+
+/** The marks of adopted names with their times. */
+async function* adoptedNames(
+  store: RedisClient,
+  base: string,
+): AsyncGenerator<(readonly [normalized: string, at: string])[]> {
+  const mark = 'name:';
+  for await (const page of scanPairs(store, adoptionsKey(base)))
+    yield page
+      .filter(([field]) => field.startsWith(mark))
+      .map(([field, at]) => [field.slice(mark.length), at]);
 }

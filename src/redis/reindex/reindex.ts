@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { UsernameComparison } from '../../domain/usernames.ts';
-import { copyDenied, copyDenylistWrites, copyNames, type Collision, type Rebuild } from './copy.ts';
+import {
+  copyAdoptedNames,
+  copyDenied,
+  copyDenylistWrites,
+  copyNames,
+  type Collision,
+  type Rebuild,
+} from './copy.ts';
 import { dropLeftovers } from './generations.ts';
 import type { RedisClient } from '../connection/client.ts';
 import { script } from '../connection/script-loader.ts';
@@ -62,6 +69,8 @@ export async function changeComparison(
     if (denied.kind !== 'copied') return denied;
     const marks = await copyDenylistWrites(rebuild);
     if (marks.kind !== 'copied') return marks;
+    const adopted = await copyAdoptedNames(rebuild);
+    if (adopted.kind !== 'copied') return adopted;
     if (!(await commit(rebuild))) return { kind: 'lapsed' };
     return { kind: 'rebuilt', usernames: names.count, denied: denied.count };
   } finally {

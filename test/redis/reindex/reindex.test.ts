@@ -4,7 +4,7 @@ import type { UsernameComparison } from '../../../src/domain/usernames.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { banUsernames, overwriteDenylist } from '../../../src/redis/denylist.ts';
 import { fsck, type Fault } from '../../../src/redis/fsck/fsck.ts';
-import { namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
+import { adoptionsKey, namesBucketKey, organizationBase } from '../../../src/redis/keys.ts';
 import { saveSettings } from '../../../src/redis/organizations.ts';
 import { putProfile } from '../../../src/redis/profiles.ts';
 import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
@@ -221,6 +221,14 @@ describe('changing how names are compared', () => {
       expect(kinds.filter((kind) => kind !== 'generation-left-over true')).toEqual([]);
     },
   );
+
+  test('keeps the marks of adopted names as the new comparison has them, the later of two', async () => {
+    const base = await newOrganization();
+    const adoptions = adoptionsKey(base);
+    await store.hset(adoptions, { drawn: 3, 'name:Evil': 100, 'name:EVIL': 200, 'name:evil': 50 });
+    expect(await changeComparison(store, base, 'case-insensitive')).toMatchObject({ kind: 'rebuilt' });
+    expect(await store.hgetall(adoptions)).toMatchObject({ drawn: '3', 'name:evil': '200' });
+  });
 
   test('lowers no mark of what was denied here, whatever call it waits beyond its lease at', async () => {
     const lease = 1000;

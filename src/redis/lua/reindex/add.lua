@@ -8,12 +8,19 @@
 --             names    user
 --             denied   name as given; of spellings that become the same name, the first one stays
 --             marks    epoch of a mark of a name denied or removed here (lib/local_writes.lua); a later one stays
+--             adopted  time of a mark of a name whose change was adopted (lib/adoptions.lua); a later one stays
 --
 -- {'lapsed'}             this rebuild cannot go on: nothing was done
 -- {'added', others}      {position (from 0), what there was already} for each that was not added
 local token, step, lease_ms, generation, kind = unpack(ARGV, 1, 5)
 if redis.call('GET', rebuild_key()) ~= token .. ' ' .. step then return { 'lapsed' } end
 redis.call('SET', rebuild_key(), token .. ' ' .. step + 1, 'PX', lease_ms)
+
+local function set_later(key, field, value)
+  local known = redis.call('HGET', key, field)
+  if known and tonumber(known) >= tonumber(value) then return known end
+  redis.call('HSET', key, field, value)
+end
 
 local add = {
   names = function(user, normalized_name)
@@ -23,11 +30,8 @@ local add = {
     local spelling = spelling_of(name, normalized_name)
     return redis.call('HSETNX', denylist_key(generation), normalized_name, spelling) == 0 and name
   end,
-  marks = function(epoch, normalized_name)
-    local known = redis.call('HGET', denylist_writes_key(), normalized_name)
-    if known and tonumber(known) >= tonumber(epoch) then return known end
-    redis.call('HSET', denylist_writes_key(), normalized_name, epoch)
-  end,
+  marks = function(epoch, normalized_name) return set_later(denylist_writes_key(), normalized_name, epoch) end,
+  adopted = function(at, normalized_name) return set_later(adoptions_key(), 'name:' .. normalized_name, at) end,
 }
 local others = {}
 for i = 6, #ARGV, 2 do
