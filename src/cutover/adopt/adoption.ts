@@ -28,9 +28,13 @@ interface Drawn {
 
 export const drawAdoption = script<[user: string, own: number | ''], Drawn>('cutover/adopt/draw');
 
-export const settleChange = script<[user: string, number: number | '', due: number], null>(
-  'cutover/adopt/settle_change',
-);
+/** The copy of a picture, and the URL that it came from; empty for none. */
+export type PictureCopy = [file?: string, url?: string];
+
+export const settleChange = script<
+  [user: string, number: number | '', due: number, ...copy: PictureCopy],
+  null
+>('cutover/adopt/settle_change');
 
 const storeAdopted = script<
   [

@@ -1,14 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangedProfile, Profile } from '../../contract/types.gen.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
+import { profileKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { valuesOf } from '../forward/headers.ts';
 import type { LegacyRequest } from '../forward/legacy.ts';
 import type { Admission } from '../switch/instance.ts';
-import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
+import {
+  adoptProfile,
+  settleChange,
+  type Adoption,
+  type AdoptionOutcome,
+  type PictureCopy,
+} from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
 const beginChange = script<[epoch: number, index: '', user: string, waitMs: number, form: '1' | ''], number>(
@@ -35,6 +43,7 @@ async function markProfileChange(
 ): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
+  const copy = isForm(request) ? await readCopy(store, base, userId) : [];
   const [, number] = await Promise.all([
     findings.register(organizationId),
     beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isForm(request) ? '1' : ''),
@@ -117,13 +126,19 @@ async function markProfileChange(
       case 'accepted':
         return await adopt({ isExpected: (shown) => shows(shown, outcome.answer), exists: true });
       case 'refused':
-        return void (await settleChange(store, base, userId, number, 0));
+        return void (await settleChange(store, base, userId, number, 0, ...copy));
       case 'unknown':
         return inBackground(adoptLater);
       case 'left-behind':
         return findings.recordFailedAdoption(organizationId, userId, number, 'mode-switched');
     }
   };
+}
+
+/** The copy that takes the place of the user's picture, if there is one. */
+async function readCopy(store: RedisClient, base: string, userId: string): Promise<PictureCopy> {
+  const [file, url] = await store.hmget(profileKey(base, userId), 'pf', 'po');
+  return file == null || url == null ? [] : [file, url];
 }
 
 /** Whether a change is sent as a form, as one with a picture is (contract 4.2). */

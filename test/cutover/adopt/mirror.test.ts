@@ -134,6 +134,27 @@ describe('an accepted change of a profile', () => {
   });
 
   test.each([
+    ['alone', false],
+    ['while another change of the user is in doubt', true],
+  ])('that brings a picture and is refused, %s', async (_, isInDoubt) => {
+    const { store } = here.bridge;
+    const { base } = here.organization;
+    const copied = { pf: 'AAAAAAAAAAAAAAAAAAAAAA.png', po: 'https://legacy/pictures/ada.png' };
+    await store.hset(profileKey(base, userId), copied);
+    if (isInDoubt) await store.hset(unsettledKey(base), userId, `0:${Date.now() + 60_000}:0`);
+    const chunks = [Buffer.from('{}')];
+    here.legacy.behaviour.override = { method: 'PUT', status: 413, headers: {}, chunks };
+    const body = new FormData();
+    body.append('profilePicture', new Blob(['new'], { type: 'image/png' }), 'new.png');
+    await (await here.send(player, 'PUT', '/api/profile/', { body })).text();
+    await until(async () => (await unsettled()).length === Number(isInDoubt));
+    // There may be another picture at its URL only if another change may have brought one.
+    const { pf, po } = await stored();
+    expect({ pf, po }).toEqual(isInDoubt ? { pf: copied.pf, po: undefined } : copied);
+    await store.hdel(unsettledKey(base), userId);
+  });
+
+  test.each([
     ['accepted', { status: 200, chunks: [Buffer.from('{}')] }],
     ['answered with a redirect, so that only a read can tell', { status: 303, chunks: [] }],
   ])(
