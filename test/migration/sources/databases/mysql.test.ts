@@ -23,6 +23,11 @@ const hasProcess =
   };
 const isBlocked = hasProcess('Waiting for table metadata lock');
 
+async function settledUntil(url: string): Promise<number> {
+  const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, 2 AS userId', key: [userId]}}`;
+  return await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
+}
+
 /** A time zone, as TZ takes it, whose summer time ends after so many ms. */
 function zoneWithSummerTimeFor(ms: number): string {
   const end = new Date(Date.now() + ms + 3_600_000);
@@ -75,19 +80,16 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     try {
       await runMariadb(repeated.url(''), 'CREATE DATABASE summer', 'CREATE TABLE summer.late (n INT)');
       const summer = repeated.url('summer');
-      const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, 2 AS userId', key: [userId]}}`;
-      const settledUntil = async () =>
-        await withSource(summer, yaml, (source) => Promise.resolve(source.settledUntil));
       const connection = await createConnection({ uri: summer });
       const before = Date.now();
       await connection.query('START TRANSACTION');
       await connection.query('INSERT INTO late VALUES (1)');
       // The server's table of transactions is up to a tenth of a second old.
       await connection.query('DO SLEEP(0.2)');
-      expect(await settledUntil()).toBeLessThanOrEqual(before);
+      expect(await settledUntil(summer)).toBeLessThanOrEqual(before);
       await connection.end();
-      await until(async () => (await settledUntil()) > before);
-      expect(await settledUntil()).toBeLessThanOrEqual(Date.now());
+      await until(async () => (await settledUntil(summer)) > before);
+      expect(await settledUntil(summer)).toBeLessThanOrEqual(Date.now());
     } finally {
       await repeated.stop();
     }
@@ -95,9 +97,6 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
 
   test('a transaction that was prepared and has no session may have begun at any time', async () => {
     await runMariadb(url, 'CREATE TABLE prepared (n INT)');
-    const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, 2 AS userId', key: [userId]}}`;
-    const settledUntil = async () =>
-      await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
     await runMariadb(
       url,
       "XA START 'late'",
@@ -105,9 +104,9 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       "XA END 'late'",
       "XA PREPARE 'late'",
     );
-    await until(async () => (await settledUntil()) === 0);
+    await until(async () => (await settledUntil(url)) === 0);
     await runMariadb(url, "XA ROLLBACK 'late'");
-    await until(async () => (await settledUntil()) > 0);
+    await until(async () => (await settledUntil(url)) > 0);
   });
 
   test.each([
