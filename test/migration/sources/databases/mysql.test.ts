@@ -23,7 +23,7 @@ const hasProcess =
   };
 const isBlocked = hasProcess('Waiting for table metadata lock');
 
-async function settledUntil(url: string): Promise<number> {
+async function settledUntilOf(url: string): Promise<number> {
   const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, 2 AS userId', key: [userId]}}`;
   return await withSource(url, yaml, (source) => Promise.resolve(source.settledUntil));
 }
@@ -86,10 +86,10 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       await connection.query('INSERT INTO late VALUES (1)');
       // The server's table of transactions is up to a tenth of a second old.
       await connection.query('DO SLEEP(0.2)');
-      expect(await settledUntil(summer)).toBeLessThanOrEqual(before);
+      expect(await settledUntilOf(summer)).toBeLessThanOrEqual(before);
       await connection.end();
-      await until(async () => (await settledUntil(summer)) > before);
-      expect(await settledUntil(summer)).toBeLessThanOrEqual(Date.now());
+      await until(async () => (await settledUntilOf(summer)) > before);
+      expect(await settledUntilOf(summer)).toBeLessThanOrEqual(Date.now());
     } finally {
       await repeated.stop();
     }
@@ -104,9 +104,9 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       "XA END 'late'",
       "XA PREPARE 'late'",
     );
-    await until(async () => (await settledUntil(url)) === 0);
+    await until(async () => (await settledUntilOf(url)) === 0);
     await runMariadb(url, "XA ROLLBACK 'late'");
-    await until(async () => (await settledUntil(url)) > 0);
+    await until(async () => (await settledUntilOf(url)) > 0);
   });
 
   test.each([
