@@ -117,7 +117,7 @@ describe('apply --copy-pictures', () => {
   test.each([
     [
       'a change in progress',
-      async (own: string) => await store.hset(`${own}cutover:unsettled`, 'u1', '1:2:3'),
+      async (own: string) => await store.hset(`${own}cutover:unsettled`, 'u1', `1:${Date.now() + 60_000}:3`),
     ],
     ['been adopted meanwhile', async (own: string) => await store.hset(`${own}p:u1`, 'as', 1)],
   ])('keeps the URL of a user who has %s: the picture there may be another one by now', async (_, change) => {

@@ -69,6 +69,14 @@ export const migrateReadNames = script<
 >('migration/read_names');
 
 export const migratePicture = script<
-  [...WriteArguments, user: string, url: string, adopted: string, file: string, pendingGraceMs: number],
+  [
+    ...WriteArguments,
+    user: string,
+    url: string,
+    adopted: string,
+    fetchedFrom: number,
+    file: string,
+    pendingGraceMs: number,
+  ],
   'put' | 'changed' | 'lapsed'
 >('migration/put_picture');

@@ -92,7 +92,7 @@ async function notYetCopied(
   return candidates.filter(({ record }, position) => urls[position] === record.profilePictureUrl);
 }
 
-/** Puts a stored picture in the place of its URL; false if the user has another picture by now. */
+/** Puts a stored picture in the place of its URL; false if the user has, or may have, another picture by now. */
 async function replaceUrl(
   { store, organizations, epoch, claim }: MigrationContext,
   media: MediaStore,
@@ -100,6 +100,7 @@ async function replaceUrl(
   read: (url: string) => Promise<Buffer>,
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);
+  const fetchedFrom = await storeTime(store);
   const adopted = (await store.hget(profileKey(base, userId), 'as')) ?? '';
   const bytes = await read(url);
   const pictures = createPictures(store, media);
@@ -113,7 +114,8 @@ async function replaceUrl(
   if (picture.kind === 'busy') throw new PictureError('could not be decoded in time');
   const { file } = picture;
   const write = [epoch, '', claim] as const;
-  const outcome = await migratePicture(store, base, ...write, userId, url, adopted, file, pendingGraceMs);
+  const fetched = [userId, url, adopted, fetchedFrom] as const;
+  const outcome = await migratePicture(store, base, ...write, ...fetched, file, pendingGraceMs);
   if (outcome === 'put') return true;
   await pictures.discard(base, file);
   if (outcome === 'lapsed') throw new PictureError('took too long to store');

@@ -44,7 +44,7 @@ describe('a migration script', () => {
     prune: (epoch, claim) =>
       migratePrune(store, base, epoch, '0', claim, '[["bob","",""]]', '', 0, 'profiles'),
     pictures: (epoch, claim) =>
-      migratePicture(store, base, epoch, '', claim, 'bob', 'https://x/bob.png', '', 'file.png', 60_000),
+      migratePicture(store, base, epoch, '', claim, 'bob', 'https://x/bob.png', '', 0, 'file.png', 60_000),
   };
 
   beforeEach(async () => {

@@ -22,6 +22,7 @@ import {
   stageKey,
   stageOwnerKey,
   unreferencedPicturesKey,
+  unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { newOrganization } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
@@ -374,8 +375,8 @@ describe('a record of the source', () => {
 
 describe('the copy of a picture', () => {
   const url = 'https://x/1';
-  const put = async () =>
-    await migratePicture(store, base, epoch, '', claim, 'ada', url, '', 'a.png', 60_000);
+  const put = async (fetchedFrom = 0) =>
+    await migratePicture(store, base, epoch, '', claim, 'ada', url, '', fetchedFrom, 'a.png', 60_000);
   /** The file is in place since then, and to be removed by the sweep unless a profile shows it. */
   const pending = async (since: number) => await store.zadd(unreferencedPicturesKey(base), since, 'a.png');
 
@@ -398,6 +399,15 @@ describe('the copy of a picture', () => {
     expect(await put()).toBe('changed');
     expect(await stored('ada')).toEqual(fields);
     expect(await unreferenced()).toEqual(['a.png']);
+  });
+
+  test('is left to the sweep while a change may bring another to the same URL, and not for one that is long past', async () => {
+    await pending(Date.now());
+    await store.hset(profileKey(base, 'ada'), { pu: url });
+    await store.hset(unsettledKey(base), 'ada', '1:500:100 2:2000:100:7');
+    expect(await put(1999)).toBe('changed');
+    expect(await stored('ada')).toEqual({ pu: url });
+    expect(await put(2000)).toBe('put');
   });
 
   test('is not shown once the sweep may remove it, or has', async () => {

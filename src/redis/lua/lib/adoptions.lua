@@ -40,6 +40,14 @@ local function mark_unsettled(user, number, ms_until)
   redis.call('HSET', unsettled_key(), user, table.concat(marks, ' '))
 end
 
+-- Whether a change of the user was not adopted yet, and its outcome may have become visible after a time (ms).
+local function is_unsettled_after(user, time)
+  for due in string.gmatch(redis.call('HGET', unsettled_key(), user) or '', '%d+:(%d+)%S*') do
+    if tonumber(due) > time then return true end
+  end
+  return false
+end
+
 -- Removes the mark of this number, and those that were due at the time given.
 local function settle(user, settled, due)
   local marks = redis.call('HGET', unsettled_key(), user)

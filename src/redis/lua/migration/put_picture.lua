@@ -1,16 +1,17 @@
 #!lua
--- @include change claim
+-- @include adoptions change claim
 -- Replaces the URL that a picture was copied from by the copy, if that is still the profile's picture. Nothing else in
 -- the profile changes, nor who changed it last. The legacy service may have another picture at the same URL by now, if
--- the user was adopted since the copy was fetched, or has a change in progress.
+-- the user was adopted since the copy was fetched, or has a change whose outcome may have come after that.
 --
 -- 'put', 'changed' or 'lapsed' (pending for too long: the sweep may remove it)
--- adopted: the number of the user's last adoption before the copy was fetched, '' for none
-local user, url, adopted, file, most_pending_ms = unpack(ARGV, 2)
+-- adopted: the number of the user's last adoption before the copy was fetched, '' for none; fetched_from: a time before
+-- both (ms)
+local user, url, adopted, fetched_from, file, most_pending_ms = unpack(ARGV, 2)
 local profile = profile_key(user)
 local have = redis.call('HMGET', profile, 'pu', 'pr', 'pf', 'as')
 if have[1] ~= url or have[2] or have[3] or (have[4] or '') ~= adopted then return 'changed' end
-if redis.call('HEXISTS', unsettled_key(), user) == 1 then return 'changed' end
+if is_unsettled_after(user, tonumber(fetched_from)) then return 'changed' end
 local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), file)
 if not pending_since or now_ms() - pending_since > tonumber(most_pending_ms) then return 'lapsed' end
 redis.call('ZREM', unreferenced_pictures_key(), file)
