@@ -43,10 +43,11 @@ async function markProfileChange(
 ): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
-  const copy = isForm(request) ? await readCopy(store, base, userId) : [];
+  const isUpload = isForm(request);
+  const copy = isUpload ? await readCopy(store, base, userId) : [];
   const [, number] = await Promise.all([
     findings.register(organizationId),
-    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isForm(request) ? '1' : ''),
+    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isUpload ? '1' : ''),
   ]);
 
   async function adopt(expected: Pick<Adoption, 'isExpected' | 'exists'>): Promise<void> {
