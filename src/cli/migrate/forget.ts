@@ -1,4 +1,5 @@
 import { defaultKeyPrefix } from '../../config.ts';
+import { firstFew } from '../../lib/collections/first-few.ts';
 import { counted } from '../../lib/numbers.ts';
 import { countPendingRenames } from '../../migration/engine/write/renames.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
@@ -46,7 +47,7 @@ async function forgetOne(
   const what = state === undefined ? `run ${run}` : `run ${run} from ${state.source}`;
   await confirm(environment, choice, `Forget ${what}? Its records stay; the next apply reads everything.`);
   const rolledBack = await forgetRun(context, run);
-  const named = [...rolledBack.slice(0, 5), ...(rolledBack.length > 5 ? ['…'] : [])].join(', ');
+  const named = firstFew(rolledBack);
   const load =
     named === ''
       ? ''

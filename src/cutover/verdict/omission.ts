@@ -1,3 +1,4 @@
+import { firstFew } from '../../lib/collections/first-few.ts';
 import { counted } from '../../lib/numbers.ts';
 import { readWriteSnapshot } from '../../redis/changes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
@@ -37,7 +38,7 @@ export async function findOmission(
   const inUse = await organizationsInUse(store, prefix);
   const omitted = inUse.filter((id) => !organizations.has(id));
   if (omitted.length > 0) {
-    const named = [...omitted.slice(0, 5), ...(omitted.length > 5 ? ['…'] : [])].join(', ');
+    const named = firstFew(omitted);
     return `the source does not have ${counted(omitted.length, 'organization')} in use (${named}): verify a source of all of them, which describes those without other records in its organizations`;
   }
   for (const id of inUse) {

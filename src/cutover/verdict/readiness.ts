@@ -1,3 +1,4 @@
+import { firstFew } from '../../lib/collections/first-few.ts';
 import { counted } from '../../lib/numbers.ts';
 import { authorityOf, modes, ruleOf, type Mode } from '../modes.ts';
 import type { Instance } from '../switch/registry.ts';
@@ -113,10 +114,9 @@ function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Fi
 /** A switch goes by the registry: it would leave them in the old epoch, and miss what waits or is set aside there. */
 function* organizationsLost({ unregistered }: Evidence): Generator<Finding> {
   if (unregistered.length === 0) return;
-  const named = [...unregistered.slice(0, 5), ...(unregistered.length > 5 ? ['…'] : [])].join(', ');
   yield {
     code: 'organizations-unregistered',
-    reason: `the registry of organizations has lost ${counted(unregistered.length, 'organization')} (${named}), as in a failover`,
+    reason: `the registry of organizations has lost ${counted(unregistered.length, 'organization')} (${firstFew(unregistered)}), as in a failover`,
     remedy: 'run profile-bridge admin fsck --repair',
   };
 }
