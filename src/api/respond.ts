@@ -44,9 +44,6 @@ export function baseUrlOf(app: Pick<Express, 'locals'>): string {
 export function sendProblem(response: Response, problem: ProblemError): void {
   const call = callOf(response);
   call.code = problem.code;
-  const { complete, headers } = response.req;
-  // A slow body is not waited for, and a client that expects 100 Continue might send its body as the next request.
-  if (!complete && (problem.status === 408 || headers.expect !== undefined)) response.shouldKeepAlive = false;
   for (const [name, value] of Object.entries(problem.headers)) response.setHeader(name, value);
   const body = problem.toBody(call.requestId, baseUrlOf(response.app));
   send(response, problem.status, 'application/problem+json', JSON.stringify(body));

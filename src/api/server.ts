@@ -58,7 +58,7 @@ export async function listen(
     if (!isValidTarget) request.url = '*';
     app(request as express.Request, response as express.Response);
   };
-  const classes = requestAndResponseOf(app, () => draining);
+  const classes = requestAndResponseOf(app, () => draining, timeout);
   // Left to the apps (TargetCheck), since Node's own answer to a request without a host has no body.
   const server = createServer({ ...classes, requireHostHeader: false }, answer);
   // Instead of Node's bare 417: an unknown expectation may be ignored (RFC 9110 §10.1.1).
@@ -186,16 +186,18 @@ async function untilAcceptQueueIsEmpty(server: Server): Promise<void> {
  * Classes whose instances have the app's prototypes from the start. Express sets these prototypes on every request and
  * response, which costs more than everything else it does, unless they are set already.
  */
-function requestAndResponseOf(app: Express, isDraining: () => boolean) {
+function requestAndResponseOf(app: Express, isDraining: () => boolean, timeout: number) {
   class BridgeRequest extends IncomingMessage {}
   class BridgeResponse extends ServerResponse {
     override writeHead(...head: [number]): this {
       const { complete, socket } = this.req;
       // Checked only now, since draining may have begun after the request.
-      if ((isDraining() || refusedConnections.has(socket)) && !hasLaterRequest(this))
-        this.shouldKeepAlive = false;
-      // Node.js calls this after the last response of the connection.
-      if (!complete) socket.destroySoon = () => startLingeringClose(socket);
+      const isClosing = isDraining() || refusedConnections.has(socket);
+      // A proxy may use the connection again though it has not sent the whole body: the requests of other clients would
+      // be read as the rest of it (RFC 9112 §9.3).
+      if (!complete || (isClosing && !hasLaterRequest(this))) this.shouldKeepAlive = false;
+      // Node.js calls this after the last response of the connection. A client may read it only after it has sent all.
+      if (!complete) socket.destroySoon = () => startLingeringClose(socket, timeout);
       return super.writeHead(...head);
     }
   }

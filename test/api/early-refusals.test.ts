@@ -2,10 +2,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import http2 from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import express from 'express';
+import { listen } from '../../src/api/server.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
 import { unusedPort } from '../support/redis.ts';
 import { until } from '../support/until.ts';
@@ -53,12 +56,14 @@ function untilClosed(socket: Socket): Promise<boolean> {
 
 describe('a client that keeps sending its body after it was refused gets the response and no reset', () => {
   test.each([
+    ['that would keep its connection', '1.1', ''],
     ['with Connection: close', '1.1', 'Connection: close\r\n'],
     ['over HTTP/1.0', '1.0', ''],
     ['that waited for 100 Continue', '1.1', 'Expect: 100-continue\r\n'],
   ])('%s', async (_client, version, headers) => {
     const { response, hadError } = await finishUpload(beginUpload(version, headers));
     expect(response).toMatch(/^HTTP\/1\.1 401 /);
+    expect(response).toMatch(/^connection: close\r$/im);
     expect(response).toMatch(/"code":"invalid-api-key"/);
     expect(hadError).toBe(false);
   });
@@ -74,30 +79,71 @@ describe('a client that keeps sending its body after it was refused gets the res
   });
 });
 
-const nginx = '/usr/sbin/nginx';
-(existsSync(nginx) ? test : test.skip)(
-  'nginx, which closes upstream connections by default, passes every early refusal on',
-  async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'nginx-'));
-    // nginx started by root works as another user.
-    await chmod(folder, 0o755);
-    const port = await unusedPort();
-    await writeFile(
-      join(folder, 'nginx.conf'),
-      `daemon off; pid ${folder}/pid; error_log ${folder}/error.log; events {}
+/** Uses a proxy that listens on the port, in a folder of its own, started with this configuration. */
+async function withProxy(
+  { program, args, configuration }: Proxy,
+  use: (port: number) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
+  // nginx started by root works as another user.
+  await chmod(folder, 0o755);
+  const port = await unusedPort();
+  const file = join(folder, 'proxy.conf');
+  await writeFile(file, configuration(port, folder));
+  const server = spawn(program, args(file, folder), { stdio: 'ignore' });
+  const exited = once(server, 'exit');
+  try {
+    await until(() => isListening(port));
+    await use(port);
+  } finally {
+    server.kill();
+    await exited;
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+interface Proxy {
+  program: string;
+  args: (file: string, folder: string) => string[];
+  configuration: (port: number, folder: string) => string;
+}
+
+const nginx: Proxy = {
+  program: '/usr/sbin/nginx',
+  args: (file, folder) => ['-p', folder, '-e', `${folder}/error.log`, '-c', file],
+  configuration: (port, folder) =>
+    `daemon off; pid ${folder}/pid; error_log ${folder}/error.log; events {}
      http {
        access_log off; client_max_body_size 16m;
        client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/fastcgi;
        uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
        server { listen 127.0.0.1:${port}; location / { proxy_pass ${bridge.url}; } }
      }`,
-    );
-    const server = spawn(nginx, ['-p', folder, '-e', `${folder}/error.log`, '-c', `${folder}/nginx.conf`], {
-      stdio: 'ignore',
-    });
-    const exited = once(server, 'exit');
-    try {
-      await until(() => isListening(port));
+};
+
+const haproxy: Proxy = {
+  program: '/usr/sbin/haproxy',
+  args: (file) => ['-db', '-f', file],
+  configuration: (port) =>
+    `defaults
+       mode http
+       timeout connect 2s
+       timeout client 10s
+       timeout server 10s
+     frontend public
+       bind 127.0.0.1:${port} proto h2
+       default_backend bridge
+     backend bridge
+       server bridge1 ${new URL(bridge.url).host}
+`,
+};
+
+const testWith = ({ program }: Proxy) => (existsSync(program) ? test : test.skip);
+
+testWith(nginx)(
+  'nginx, which closes upstream connections by default, passes every early refusal on',
+  async () => {
+    await withProxy(nginx, async (port) => {
       const statuses: number[] = [];
       for (let upload = 0; upload < 20; upload++) {
         const response = await fetch(`http://127.0.0.1:${port}/api/profile/`, {
@@ -113,13 +159,52 @@ const nginx = '/usr/sbin/nginx';
         statuses.push(response.status);
       }
       expect(statuses).toEqual(Array.from({ length: 20 }, () => 401));
-    } finally {
-      server.kill();
-      await exited;
-      await rm(folder, { recursive: true, force: true });
-    }
+    });
   },
 );
+
+testWith(haproxy)(
+  'HAProxy reads no request of one client as the body that another one has left unsent',
+  async () => {
+    await withProxy(haproxy, async (port) => {
+      const url = `http://127.0.0.1:${port}`;
+      for (let upload = 0; upload < 3; upload++) expect(await leaveUploadUnsent(url)).toBe(401);
+      const statuses = await Promise.all(
+        Array.from({ length: 6 }, () => overHttp2(url, { ':path': '/livez' })),
+      );
+      expect(statuses).toEqual(Array.from({ length: 6 }, () => 200));
+    });
+  },
+);
+
+/** Begins an upload over HTTP/2, on a connection of its own, and cancels it once it is refused; the status. */
+async function leaveUploadUnsent(url: string): Promise<number> {
+  const headers = {
+    ':method': 'PUT',
+    ':path': '/api/profile/',
+    'x-api-key': 'wrong',
+    'x-platform-organization-id': 'x',
+    'content-type': 'application/json',
+    'content-length': 100_000,
+  };
+  return await overHttp2(url, headers, Buffer.alloc(20_000));
+}
+
+/** Sends a request over HTTP/2, on a connection of its own, or only a part of it, and cancels it once there is a status. */
+async function overHttp2(url: string, headers: http2.OutgoingHttpHeaders, body?: Buffer): Promise<number> {
+  const session = http2.connect(url);
+  const stream = session.request(headers);
+  stream.on('error', () => {});
+  if (body !== undefined) stream.write(body);
+  try {
+    const signal = AbortSignal.timeout(5000);
+    const [answer] = (await once(stream, 'response', { signal })) as [http2.IncomingHttpHeaders];
+    return Number(answer[':status']);
+  } finally {
+    stream.close(http2.constants.NGHTTP2_CANCEL);
+    session.close();
+  }
+}
 
 async function isListening(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
@@ -134,13 +219,18 @@ async function isListening(port: number): Promise<boolean> {
 }
 
 test('a refused client that never stops sending is cut off', async () => {
-  const socket = beginUpload('1.1', 'Connection: close\r\n');
+  const app = express().use((_request, response) => {
+    response.status(401).end();
+  });
+  const server = await listen(app, '127.0.0.1', 0, { timeout: 500 });
+  const socket = beginUpload('1.1', '', `http://127.0.0.1:${server.port}`);
   socket.resume();
   socket.on('error', () => {});
   const closed = untilClosed(socket);
   const sending = setInterval(() => socket.write('x'), 20);
   await closed;
   clearInterval(sending);
+  await server.drain();
 });
 
 test('what a refused client sends after its body is not taken for another request', async () => {
