@@ -28,13 +28,9 @@ interface Drawn {
 
 export const drawAdoption = script<[user: string, own: number | ''], Drawn>('cutover/adopt/draw');
 
-/** The copy of a picture, and the URL that it came from; empty for none. */
-export type PictureCopy = [file?: string, url?: string];
-
-export const settleChange = script<
-  [user: string, number: number | '', due: number, ...copy: PictureCopy],
-  null
->('cutover/adopt/settle_change');
+export const settleChange = script<[user: string, number: number | '', due: number], null>(
+  'cutover/adopt/settle_change',
+);
 
 const storeAdopted = script<
   [
@@ -47,6 +43,7 @@ const storeAdopted = script<
     username: string,
     normalizedName: string,
     profile: string,
+    form: '1' | '',
   ],
   'stale' | 'frozen' | 'again' | 'superseded' | 'adopted' | 'conflict'
 >('cutover/adopt/profile');
@@ -57,6 +54,8 @@ export interface Adoption {
   epoch: number;
   /** The number of the change to which it belongs. */
   settles?: number;
+  /** Whether it was sent as a form, which may have brought a picture. */
+  isForm?: boolean;
   /** Whether a read already shows the change. If one does not, it reads until two reads, a second apart, agree. */
   isExpected: (shown: Shown) => boolean;
   /** Whether the user has a profile there for certain, though reads that lag behind may not show it yet. */
@@ -155,6 +154,7 @@ async function adoptOnce(
     username,
     normalized(username),
     JSON.stringify(profile),
+    adoption.isForm === true ? '1' : '',
   );
 }
 

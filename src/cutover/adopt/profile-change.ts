@@ -1,22 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangedProfile, Profile } from '../../contract/types.gen.ts';
-import type { RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
 import { script } from '../../redis/connection/script-loader.ts';
-import { profileKey } from '../../redis/keys.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { valuesOf } from '../forward/headers.ts';
 import type { LegacyRequest } from '../forward/legacy.ts';
 import type { Admission } from '../switch/instance.ts';
-import {
-  adoptProfile,
-  settleChange,
-  type Adoption,
-  type AdoptionOutcome,
-  type PictureCopy,
-} from './adoption.ts';
+import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
 const beginChange = script<[epoch: number, index: '', user: string, waitMs: number, form: '1' | ''], number>(
@@ -43,11 +35,10 @@ async function markProfileChange(
 ): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
-  const isUpload = isForm(request);
-  const copy = isUpload ? await readCopy(store, base, userId) : [];
+  const isForm = isMultipart(request);
   const [, number] = await Promise.all([
     findings.register(organizationId),
-    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isUpload ? '1' : ''),
+    beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isForm ? '1' : ''),
   ]);
 
   async function adopt(expected: Pick<Adoption, 'isExpected' | 'exists'>): Promise<void> {
@@ -71,7 +62,7 @@ async function markProfileChange(
   async function adoptUnderAnyEpoch(
     expected: Pick<Adoption, 'isExpected' | 'exists'>,
   ): Promise<AdoptionOutcome> {
-    const adoption = { credentials, userId, epoch: admission.epoch, settles: number, ...expected };
+    const adoption = { credentials, userId, epoch: admission.epoch, settles: number, isForm, ...expected };
     try {
       return await adoptProfile(options, adoption);
     } catch (error) {
@@ -127,7 +118,7 @@ async function markProfileChange(
       case 'accepted':
         return await adopt({ isExpected: (shown) => shows(shown, outcome.answer), exists: true });
       case 'refused':
-        return void (await settleChange(store, base, userId, number, 0, ...copy));
+        return void (await settleChange(store, base, userId, number, 0));
       case 'unknown':
         return inBackground(adoptLater);
       case 'left-behind':
@@ -136,14 +127,8 @@ async function markProfileChange(
   };
 }
 
-/** The copy that takes the place of the user's picture, if there is one. */
-async function readCopy(store: RedisClient, base: string, userId: string): Promise<PictureCopy> {
-  const [file, url] = await store.hmget(profileKey(base, userId), 'pf', 'po');
-  return file == null || url == null ? [] : [file, url];
-}
-
 /** Whether a change is sent as a form, as one with a picture is (contract 4.2). */
-function isForm({ headers }: LegacyRequest): boolean {
+function isMultipart({ headers }: LegacyRequest): boolean {
   return valuesOf(headers, 'content-type').some((type) => /^\s*multipart\//i.test(type));
 }
 

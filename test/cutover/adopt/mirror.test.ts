@@ -56,6 +56,7 @@ afterEach(() => {
     reset: undefined,
     override: undefined,
     bare: false,
+    gate: undefined,
   });
 });
 
@@ -66,6 +67,12 @@ const newUser = async () => {
 
 const put = async (change: unknown, apiKey = player): Promise<number> =>
   (await here.send(apiKey, 'PUT', '/api/profile/', { body: JSON.stringify(change) })).status;
+
+const upload = async (at = here, apiKey = player): Promise<void> => {
+  const body = new FormData();
+  body.append('profilePicture', new Blob(['new'], { type: 'image/png' }), 'new.png');
+  await (await at.send(apiKey, 'PUT', '/api/profile/', { body })).text();
+};
 
 const get = async (apiKey = player): Promise<number> =>
   (await here.send(apiKey, 'GET', '/api/profile/')).status;
@@ -133,25 +140,37 @@ describe('an accepted change of a profile', () => {
     expect(await store.zscore(`${base}media`, 'AAAAAAAAAAAAAAAAAAAAAA.png')).not.toBeNull();
   });
 
-  test.each([
-    ['alone', false],
-    ['while another change of the user is in doubt', true],
-  ])('that brings a picture and is refused, %s', async (_, isInDoubt) => {
+  test('that brings a picture and is refused leaves no difference: the picture is at its legacy URL again', async () => {
     const { store } = here.bridge;
     const { base } = here.organization;
     const copied = { pf: 'AAAAAAAAAAAAAAAAAAAAAA.png', po: 'https://legacy/pictures/ada.png' };
     await store.hset(profileKey(base, userId), copied);
-    if (isInDoubt) await store.hset(unsettledKey(base), userId, `0:${Date.now() + 60_000}:0`);
     const chunks = [Buffer.from('{}')];
     here.legacy.behaviour.override = { method: 'PUT', status: 413, headers: {}, chunks };
-    const body = new FormData();
-    body.append('profilePicture', new Blob(['new'], { type: 'image/png' }), 'new.png');
-    await (await here.send(player, 'PUT', '/api/profile/', { body })).text();
-    await until(async () => (await unsettled()).length === Number(isInDoubt));
-    // There may be another picture at its URL only if another change may have brought one.
-    const { pf, po } = await stored();
-    expect({ pf, po }).toEqual(isInDoubt ? { pf: copied.pf, po: undefined } : copied);
-    await store.hdel(unsettledKey(base), userId);
+    await Promise.all([upload(), upload()]);
+    await until(async () => !(await unsettled()).includes(userId));
+    const { pf, po, pu } = await stored();
+    expect({ pf, po, pu }).toEqual({ pf: undefined, po: undefined, pu: copied.po });
+    expect(await store.zscore(`${base}media`, copied.pf)).not.toBeNull();
+  });
+
+  test('that brings a picture keeps no copy that was made before it was sent at last', async () => {
+    const { store } = here.bridge;
+    const key = profileKey(here.organization.base, userId);
+    const url = 'https://legacy/pictures/ada.png';
+    there.save(userId, { profilePictureUrl: url });
+    const chunks = [Buffer.from('{}')];
+    here.legacy.behaviour.override = { method: 'PUT', status: 200, headers: {}, chunks };
+    let send = (): void => {};
+    here.legacy.behaviour.gate = new Promise<void>((resolve) => (send = resolve));
+    const sent = upload();
+    await until(async () => (await unsettled()).includes(userId));
+    await store.hset(key, { pf: 'AAAAAAAAAAAAAAAAAAAAAA.png', po: url, t: '' });
+    send();
+    await sent;
+    await until(async () => !(await unsettled()).includes(userId));
+    const { pf, po, pu } = await stored();
+    expect({ pf, po, pu }).toEqual({ pf: undefined, po: undefined, pu: url });
   });
 
   test.each([
@@ -168,9 +187,7 @@ describe('an accepted change of a profile', () => {
       other.legacy.organization(id).save('ada', { username: 'Ada', profilePictureUrl: url });
       await store.hset(profileKey(base, 'ada'), { u: 'Ada', pf: copy, po: url, t: '' });
       other.legacy.behaviour.override = { method: 'PUT', headers: {}, ...answer };
-      const body = new FormData();
-      body.append('profilePicture', new Blob(['new'], { type: 'image/png' }), 'new.png');
-      await (await other.send(await other.player('ada'), 'PUT', '/api/profile/', { body })).text();
+      await upload(other, await other.player('ada'));
       await until(async () => (await store.exists(unsettledKey(base))) === 0);
       const { pf, po, pu } = await store.hgetall(profileKey(base, 'ada'));
       expect({ pf, po, pu }).toEqual({ pf: undefined, po: undefined, pu: url });

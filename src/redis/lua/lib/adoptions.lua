@@ -63,6 +63,17 @@ local function settle(user, settled, due)
   end
 end
 
+-- Makes a profile show the picture at the legacy service again instead of its copy here: there may be another one at the
+-- same URL by now.
+local function drop_copy(user)
+  local profile = profile_key(user)
+  local copy = redis.call('HMGET', profile, 'pf', 'po')
+  if not copy[1] or not copy[2] then return end
+  redis.call('ZADD', unreferenced_pictures_key(), now_ms(), copy[1])
+  redis.call('HDEL', profile, 'pf', 'po')
+  redis.call('HSET', profile, 'pu', copy[2])
+end
+
 -- Takes a name away from the user who has it here; this is recorded until an adoption or a migration repairs it.
 local function take_name(index, normalized_name, from, by)
   release(index, normalized_name)

@@ -7,9 +7,8 @@
 
 -- wait_ms: after which any adoption settles the change; form: '1' if it is sent as a form, which may bring a picture
 local user, wait_ms, form = unpack(ARGV)
--- The legacy service may show a new picture at the URL that the copy here came from: whatever adopts the user must not
--- keep the copy, even if this instance is killed.
-if form == '1' then redis.call('HDEL', profile_key(user), 'po') end
+-- Before the request is sent, so that no copy is kept if this instance is killed.
+if form == '1' then drop_copy(user) end
 local number = draw_number()
 mark_unsettled(user, number, wait_ms)
 return number

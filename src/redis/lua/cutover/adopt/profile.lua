@@ -12,6 +12,8 @@
 
 -- The number of the adoption, when it was drawn (ms), and the number of the change that it settles, '' for none.
 local user, number, drawn_at, settles = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+-- Of that change: '1' if it was sent as a form, which may have brought a picture.
+local form = ARGV[8]
 -- The current username as the caller saw it, '' for none, and normalized.
 local from, normalized_from = ARGV[5], ARGV[6]
 -- {name, normalizedName, picture, avatar, avatarUrl, wallet}, absent if unset.
@@ -19,6 +21,8 @@ local shown = cjson.decode(ARGV[7])
 local refused = names_refused()
 if refused then return refused end
 if number <= barrier() then return 'again' end
+-- Also where it was copied after the change was marked: its request may have been held up longer than the mark allows.
+if form == '1' then drop_copy(user) end
 local profile = profile_key(user)
 local have = by_name(redis.call('HGETALL', profile))
 if (tonumber(have.as) or 0) >= number then
