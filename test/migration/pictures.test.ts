@@ -129,7 +129,7 @@ describe('apply --copy-pictures', () => {
     const args = ['apply', '--source', folder, '--copy-pictures', '--allow-private-addresses'];
     expect(await tool.json(...args)).toMatchObject({
       exitCode: 0,
-      json: { pictures: { copied: 0, failed: 0 } },
+      json: { pictures: { copied: 0, failed: 1 }, issues: { profiles: { 'picture-not-copied': 1 } } },
     });
     expect(await store.hget(`${own}p:u1`, 'pu')).toBe(profile.profilePictureUrl);
 

@@ -78,5 +78,5 @@ export const migratePicture = script<
     file: string,
     pendingGraceMs: number,
   ],
-  'put' | 'changed' | 'lapsed'
+  'put' | 'changed' | 'in-doubt' | 'lapsed'
 >('migration/put_picture');

@@ -92,7 +92,7 @@ async function notYetCopied(
   return candidates.filter(({ record }, position) => urls[position] === record.profilePictureUrl);
 }
 
-/** Puts a stored picture in the place of its URL; false if the user has, or may have, another picture by now. */
+/** Puts a stored picture in the place of its URL; false if the profile has another picture by now. */
 async function replaceUrl(
   { store, organizations, epoch, claim }: MigrationContext,
   media: MediaStore,
@@ -119,5 +119,6 @@ async function replaceUrl(
   if (outcome === 'put') return true;
   await pictures.discard(base, file);
   if (outcome === 'lapsed') throw new PictureError('took too long to store');
+  if (outcome === 'in-doubt') throw new PictureError('may have changed while it was copied');
   return false;
 }

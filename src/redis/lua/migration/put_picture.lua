@@ -4,14 +4,18 @@
 -- the profile changes, nor who changed it last. The legacy service may have another picture at the same URL by now, if
 -- the user was adopted since the copy was fetched, or has a change whose outcome may have come after that.
 --
--- 'put', 'changed' or 'lapsed' (pending for too long: the sweep may remove it)
+-- 'put'
+-- 'changed'   the profile has another picture: nothing was done
+-- 'in-doubt'  there may be another one at the URL: nothing was done
+-- 'lapsed'    the copy was pending for too long, and the sweep may remove it: nothing was done
+
 -- adopted: the number of the user's last adoption before the copy was fetched, '' for none; fetched_from: a time before
 -- both (ms)
 local user, url, adopted, fetched_from, file, most_pending_ms = unpack(ARGV, 2)
 local profile = profile_key(user)
 local have = redis.call('HMGET', profile, 'pu', 'pr', 'pf', 'as')
-if have[1] ~= url or have[2] or have[3] or (have[4] or '') ~= adopted then return 'changed' end
-if is_unsettled_after(user, tonumber(fetched_from)) then return 'changed' end
+if have[1] ~= url or have[2] or have[3] then return 'changed' end
+if (have[4] or '') ~= adopted or is_unsettled_after(user, tonumber(fetched_from)) then return 'in-doubt' end
 local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), file)
 if not pending_since or now_ms() - pending_since > tonumber(most_pending_ms) then return 'lapsed' end
 redis.call('ZREM', unreferenced_pictures_key(), file)
