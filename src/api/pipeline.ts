@@ -95,6 +95,9 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
 
   /** The stages after the gate, in order. Throws the problem that ends them early. */
   async function serve(row: Row, request: Request, response: Response): Promise<Answer> {
+    // Otherwise a Redis that came back without its data would refuse every key.
+    const mode = cutover.readMode();
+    if (mode instanceof Promise) await mode;
     if (row.body === undefined) return await serveRead(row, request, response);
     const checked = await checkCaller(row, request, response);
     return await serveChange(row, request, response, checked);
@@ -103,9 +106,6 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
   async function serveRead(row: Row, request: Request, response: Response): Promise<Answer> {
     slots.enter();
     try {
-      // A forwarded read has asked for its mode already.
-      const mode = forwarding === undefined ? cutover.readMode() : undefined;
-      if (mode instanceof Promise) await mode;
       return await row.handler(await authenticateAllowed(row, request, response), undefined);
     } finally {
       slots.leave();

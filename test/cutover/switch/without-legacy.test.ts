@@ -35,6 +35,20 @@ test('a bridge without LEGACY_BASE_URL answers no read, since the legacy service
   expect([status, body]).toMatchObject([503, { code: 'store-unavailable' }]);
 });
 
+test.each(['GET', 'PUT'])(
+  'a bridge without LEGACY_BASE_URL does not judge a key that Redis lacks, for %s either',
+  async (method) => {
+    const headers = {
+      'x-api-key': 'lost',
+      'x-platform-organization-id': organization.id,
+      'content-type': 'application/json',
+    };
+    const request = { method, headers, ...(method === 'PUT' && { body: '{}' }) };
+    const response = await fetch(`${bridge.url}/api/profile/`, request);
+    expect([response.status, await response.json()]).toMatchObject([503, { code: 'store-unavailable' }]);
+  },
+);
+
 test('a bridge without LEGACY_BASE_URL says in /readyz why requests fail', async () => {
   const response = await fetch(`${bridge.url}/readyz`);
   expect([response.status, await response.json()]).toEqual([
