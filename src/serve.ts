@@ -84,7 +84,7 @@ export async function serve(resources: Resources, { ledger, metrics, load }: Cou
     forwarding: openForwarding(resources, cutover, ability, load, fileUrl),
     isDraining: () => isDraining(),
     forwardsAll: cutover.forwardsAll,
-    knowsAuthority: cutover.knowsAuthority,
+    knowsAuthority: () => cutover.knowsAuthority() && !cutover.hasLostSwitch(),
     arePicturesAvailable,
   });
   const server = await listen(app, config.host, config.port);

@@ -15,7 +15,7 @@ export type Replayer = ReturnType<typeof startReplayer>;
 
 export interface ReplayerOptions
   extends Omit<DeliveryOptions, 'queue'>, Pick<SettlingOptions, 'queue' | 'cipher' | 'log'> {
-  cutover: Pick<Cutover, 'id' | 'mode'>;
+  cutover: Pick<Cutover, 'id' | 'mayReplay'>;
   /** A monotonic clock, in ms, by which changes are sent again or given up. */
   now?: () => number;
 }
@@ -43,7 +43,7 @@ export function startReplayer(options: ReplayerOptions) {
   let isFailing = false;
 
   const stop = repeat(async (signal) => {
-    if (cutover.mode() !== 'reverse' || throttle.isStuck()) return;
+    if (!cutover.mayReplay() || throttle.isStuck()) return;
     try {
       const key = replayerKey(keyPrefix);
       if ((await store.exists(key)) === 1 || (await queue.listed()).length === 0) return;
@@ -57,7 +57,7 @@ export function startReplayer(options: ReplayerOptions) {
   }, lookInterval);
 
   const stopRestoring = repeat(async () => {
-    if (cutover.mode() !== 'reverse') return;
+    if (!cutover.mayReplay()) return;
     try {
       const holder = await compareAndSwap(
         store,
@@ -73,14 +73,14 @@ export function startReplayer(options: ReplayerOptions) {
   }, restoreInterval / 10);
 
   /**
-   * Replays until nothing waits, the lease is lost, the mode is another one, or this instance keeps failing where another
+   * Replays until nothing waits, the lease is lost, the mode is or may be another one, or this instance keeps failing where another
    * might not, such as if it cannot reach the legacy service.
    */
   async function replayUnder(lease: Lease, signal: AbortSignal): Promise<void> {
     throttle.takeOver();
     let wake = (): void => {};
     const organizations = new Map<string, OrganizationReplay>();
-    const maySend = (): boolean => lease.isHeld() && cutover.mode() === 'reverse' && !signal.aborted;
+    const maySend = (): boolean => lease.isHeld() && cutover.mayReplay() && !signal.aborted;
     const context = {
       ...options,
       delivery,

@@ -89,6 +89,10 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
       const isCurrent = changes !== undefined && (authorityOf(changes) === 'redis' || !isOutOfTouch());
       return isCurrent && knowsAuthority() ? admitNow(changes) : admitLater();
     },
+    /** Whether changes may be replayed. Not once Redis has lost a switch: the legacy service may be the authority. */
+    mayReplay: (): boolean => position.reads === 'reverse' && !position.isRegressed && !position.isLost,
+    /** Whether Redis has lost the last switch, as in a failover; then changes get 503 until the mode is set again. */
+    hasLostSwitch: (): boolean => position.isRegressed,
     /** Whether it is known which service is the authority, and how to reach it; otherwise requests get 503. */
     knowsAuthority,
     /** Whether every request is forwarded, whatever the store does. */

@@ -113,6 +113,8 @@ export async function readCutover(store: RedisClient, prefix: string) {
     /** The replication IDs of Redis at that time. */
     ...(verifiedOn !== '' && { verifiedOn }),
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
+    /** Whether an instance has seen a later switch than the last one on record, as after a failover. */
+    hasLostSwitch: instances.some(({ epoch: seen }) => seen > Number(epoch)),
     /** The modes so far, oldest first. */
     history: toHistory(fieldsBelow('history:', stored)),
   };

@@ -73,15 +73,17 @@ function takesAuthority(from: Mode, to: Mode): boolean {
 
 function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   const { state, comparisons } = evidence;
-  yield* state.isStored ? obstacleOfStep(state.mode, to) : obstacleOfFirst(to, state);
+  yield* state.isStored ? obstacleOfStep(state, to) : obstacleOfFirst(to, state);
   yield* organizationsLost(evidence);
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
   if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* keysRefusedHere(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
-  if (state.mode === 'reverse') yield* beforeLeavingReverse(evidence, to);
+  if (state.mode === 'reverse' && to !== 'reverse') yield* beforeLeavingReverse(evidence, to);
 }
 
-function* obstacleOfStep(from: Mode, to: Mode): Generator<Finding> {
+function* obstacleOfStep({ mode: from, hasLostSwitch }: Evidence['state'], to: Mode): Generator<Finding> {
+  // Then the mode is chosen again.
+  if (hasLostSwitch && from === to) return;
   const rule = ruleOf(from, to);
   if (rule.kind === 'impossible') {
     yield { code: 'impossible', reason: rule.reason, remedy: 'see src/cutover/README.md, "Runbook"' };
@@ -252,7 +254,7 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
   if (entries > smallBacklog.entries || isLate || isPaused) {
     yield {
       // The legacy service must not get authority without them, whatever is forced.
-      code: authorityOf(to) === 'legacy' ? 'backlog-would-be-lost' : 'backlog',
+      code: authorityOf(to) === 'legacy' && !state.hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
       reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
       remedy: remedyOfBacklog({ state, replay }, to),
     };
@@ -261,6 +263,8 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
 }
 
 function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
+  if (state.hasLostSwitch)
+    return 'the legacy service may have newer values: --force discards them; to replay them, set reverse again';
   const isReplaying = state.instances.some((instance) => instance.kind === 'bridge' && !isSilent(instance));
   if (!isReplaying) return 'start a bridge: no instance that could replay them responds';
   if (replay.pausedBecause !== undefined) return `the replay is paused: ${replay.pausedBecause}`;
@@ -283,6 +287,13 @@ function* warningsFor(
   const { unsettled, refusedKeysInSource, lostNames, compared, unreadable } = comparisons;
   const isTaking = takesAuthority(state.mode, to);
   const isLettingGo = state.mode === 'reverse' && to === 'native';
+  if (state.hasLostSwitch) {
+    yield {
+      code: 'switch-lost',
+      reason: 'Redis has lost the last switch, which an instance has seen, and changes are refused',
+      remedy: `choose the mode again with profile-bridge admin cutover set; ${state.mode}, the one before, may be set as well`,
+    };
+  }
   if (isLettingGo && replay.setAside > 0) {
     yield {
       code: 'set-aside',

@@ -39,7 +39,7 @@ function replayEndless(
     legacy: { timeoutMs: 1000, send, close: () => Promise.resolve() },
     media: { open: () => Promise.resolve(undefined) },
     cipher: { open: () => 'key' },
-    cutover: { id: 'one', mode: () => 'reverse' },
+    cutover: { id: 'one', mayReplay: () => true },
     log: createLog('error'),
   });
   return { replayer, read };

@@ -98,7 +98,7 @@ export async function openReplaying(store: RedisClient): Promise<Replaying> {
         media: { open: () => Promise.resolve(undefined) },
         queue,
         cipher: opening,
-        cutover: { id, mode: () => 'reverse' },
+        cutover: { id, mayReplay: () => true },
         log,
         ...(now !== undefined && { now }),
       }),

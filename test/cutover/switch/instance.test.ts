@@ -40,8 +40,8 @@ afterEach(async () => {
 
 const env = () => environmentFor(prefix);
 
-async function join(legacy = true): Promise<Cutover> {
-  const one = await joinTestInstance(store, prefix, legacy);
+async function join(legacy = true, replay = false): Promise<Cutover> {
+  const one = await joinTestInstance(store, prefix, legacy, replay);
   joined.push(one);
   return one;
 }
@@ -210,6 +210,15 @@ describe('an instance', () => {
     expect(late.mode()).toBe('mirror');
     expect(mustWait(late)).toBe(true);
     expect((await read()).instances.find(({ id }) => id === late.id)?.acknowledged).toBe('reads');
+  });
+
+  test('replays nothing in reverse if Redis has lost a switch', async () => {
+    await store.hset(key, { mode: 'reverse', epoch: 7, since: 1 });
+    const one = await join(true, true);
+    expect(one.mayReplay()).toBe(true);
+    await store.hset(key, 'epoch', '6');
+    await until(() => one.hasLostSwitch());
+    expect([one.mode(), one.mayReplay()]).toEqual(['reverse', false]);
   });
 
   test('refuses changes if Redis has lost a switch, until another one raises the epoch', async () => {

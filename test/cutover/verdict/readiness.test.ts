@@ -62,6 +62,7 @@ function verdict(
     now: 5000,
     by: 'default',
     hasFailedOver: false,
+    hasLostSwitch: false,
     instances: [instance],
     history: [],
     ...given.state,
@@ -85,6 +86,29 @@ function verdict(
     isUnforceable: found.reasons.some(blocksEvenForced),
   };
 }
+
+describe('once Redis has lost the last switch', () => {
+  test.each<Mode>(['shadow', 'mirror', 'reverse', 'native'])('%s can be set again', (mode) => {
+    const state = { hasLostSwitch: true, instances: [{ ...instance, replay: true }] };
+    expect(verdict(mode, mode, { state, replay: { entries: 200 } })).toMatchObject({
+      ready: true,
+      warnings: expect.arrayContaining(['switch-lost']),
+    });
+    expect(verdict(mode, mode)).toMatchObject({ ready: false, isUnforceable: true });
+  });
+
+  test('what waits to be replayed may be discarded, since the legacy service may have newer values', () => {
+    const replay = { entries: 200 };
+    expect(verdict('reverse', 'mirror', { state: { hasLostSwitch: true }, replay })).toMatchObject({
+      reasons: ['backlog'],
+      isUnforceable: false,
+    });
+    expect(verdict('reverse', 'mirror', { replay })).toMatchObject({
+      reasons: ['backlog-would-be-lost'],
+      isUnforceable: true,
+    });
+  });
+});
 
 describe('the step to mirror', () => {
   test('is safe once every key that the legacy service accepts is known here', () => {

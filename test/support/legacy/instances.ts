@@ -7,12 +7,13 @@ export async function joinTestInstance(
   store: RedisClient,
   keyPrefix: string,
   legacy = true,
+  replay = false,
 ): Promise<Cutover> {
   return await joinCutover(store, {
     keyPrefix,
     kind: 'bridge',
     legacy,
-    replay: false,
+    replay,
     log: createLog('error'),
   });
 }

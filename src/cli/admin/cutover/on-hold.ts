@@ -21,7 +21,7 @@ export async function obstaclesOnHold(
   { from, to, force = false }: { from: Mode; to: Mode; force: boolean | undefined },
 ): Promise<string[]> {
   // The legacy service must not get authority without what waits, whatever is forced.
-  if (from === 'reverse' && !(to === 'native' && force)) {
+  if (from === 'reverse' && from !== to && !(to === 'native' && force)) {
     const { reasons, setAside } = await untilReplayed(store, keyPrefix, queue);
     return force ? reasons : [...reasons, ...judgeSetAside(setAside, to).map(inWords)];
   }

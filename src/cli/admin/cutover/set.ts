@@ -68,7 +68,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (unknown !== undefined) return problem(unknown);
 
   const queue = createReplayQueue(store, keyPrefix);
-  const { verdict, from, epoch, isAlreadyInForce, instances } = await judgeUntilReady(
+  const { verdict, from, epoch, isAlreadyInForce, hasLostSwitch, instances } = await judgeUntilReady(
     context,
     store,
     to,
@@ -100,7 +100,9 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
   warn(context, verdict);
   // What an earlier reverse may have left behind is out of date.
-  if (to === 'reverse') await queue.discard(epoch);
+  if (to === 'reverse' && from !== to) await queue.discard(epoch);
+  // The legacy service may have newer values: nothing of this may be replayed once the switch has begun.
+  if (from === 'reverse' && from !== to && hasLostSwitch) await discardReplay(context, queue, epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
   try {
     const outcome = await switchMode(store, keyPrefix, {
@@ -114,7 +116,8 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       obstacles: async () =>
         await obstaclesOnHold(store, keyPrefix, queue, { from, to, force: options.force }),
     });
-    if (outcome.kind === 'switched' && from === 'reverse') await discardReplay(context, queue, outcome.epoch);
+    if (outcome.kind === 'switched' && from === 'reverse' && to !== from)
+      await discardReplay(context, queue, outcome.epoch);
     return report(outcome, from, verdict, options);
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error;
@@ -151,12 +154,13 @@ async function judgeUntilReady(
   const deadline = performance.now() + wait * 1000;
   for (;;) {
     const evidence = without(assumeStopped, await gatherEvidence(store, context.config().keyPrefix));
-    const { mode: from, epoch, isStored, underWay, instances } = evidence.state;
+    const { mode: from, epoch, isStored, hasLostSwitch, underWay, instances } = evidence.state;
     const verdict = judge(evidence, to);
-    const isAlreadyInForce = from === to && isStored && underWay === undefined;
+    const isAlreadyInForce = from === to && isStored && !hasLostSwitch && underWay === undefined;
     const isOver =
       isAlreadyInForce || verdict.ready || force === true || dryRun === true || performance.now() >= deadline;
-    if (isOver || context.signal.aborted) return { verdict, from, epoch, isAlreadyInForce, instances };
+    if (isOver || context.signal.aborted)
+      return { verdict, from, epoch, isAlreadyInForce, hasLostSwitch, instances };
     await sleep(1000, undefined, { signal: context.signal }).catch(() => {});
   }
 }

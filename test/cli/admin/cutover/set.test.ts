@@ -9,6 +9,7 @@ import {
   organizationBase,
   organizationsKey,
   replayAsideKey,
+  replayKey,
 } from '../../../../src/redis/keys.ts';
 import { saveSettings } from '../../../../src/redis/organizations.ts';
 import { admitAtOnce, joinTestInstance } from '../../../support/legacy/instances.ts';
@@ -33,8 +34,8 @@ const env = () => ({ ...environmentFor(prefix), LEGACY_BASE_URL: 'http://127.0.0
 const run = (command: string) => runTool(env(), `cutover ${command}`);
 /** A switch that is not withdrawn because the machine is slow. */
 const set = (mode: string) => run(`set ${mode} --hold 60`);
-const join = async () => {
-  const one = await joinTestInstance(store, prefix);
+const join = async (replay = false) => {
+  const one = await joinTestInstance(store, prefix, true, replay);
   joined.push(one);
   return one;
 };
@@ -80,6 +81,37 @@ describe('cutover set', () => {
       expect(await run(command)).toMatchObject({ code: 0, out: 'The mode is mirror already.\n' });
     }
     expect(await readCutover(store, prefix)).toMatchObject({ mode: 'mirror', epoch: 1 });
+  });
+
+  test('sets the stored mode again once Redis has lost a switch, and changes are admitted', async () => {
+    const one = await join();
+    await set('mirror');
+    await until(() => one.mode() === 'mirror');
+    await store.hset(cutoverKey(prefix), 'epoch', '0');
+    await until(() => one.hasLostSwitch());
+    expect((await run('status')).out).toContain('Redis has lost the last switch');
+    expect(await set('mirror')).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^The mode is mirror\./),
+    });
+    await until(() => !one.hasLostSwitch());
+    expect(await one.admitChange()).toMatchObject({ mode: 'mirror', epoch: 2 });
+  });
+
+  test('discards what waits in a Redis that has lost the switch from reverse before the switch begins', async () => {
+    await join(true);
+    await set('reverse --force');
+    await saveSettings(store, prefix, 'acme', defaultSettings);
+    const entry = { key: 'k', role: 'player', user: 'u', sealed: 's', kind: 'put', change: '{}', retry: '' };
+    const waiting = replayKey(organizationBase(prefix, 'acme'));
+    await store.xadd(waiting, '*', ...Object.entries(entry).flat());
+    const epoch = Number(await store.hget(cutoverKey(prefix), 'epoch'));
+    await store.hset(cutoverKey(prefix), 'epoch', epoch - 1);
+    expect(await set('mirror --force')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('changes that had not reached the legacy service were discarded: 1 put'),
+    });
+    expect(await store.exists(waiting)).toBe(0);
   });
 
   test('refuses what is unsafe with the reason, and switches with --force', async () => {
