@@ -20,13 +20,15 @@ const endChange = script<[token: string, number: number], null>('cutover/adopt/e
 type PartKind = 'ban' | 'remove' | 'stage' | 'commit';
 const applyRows = script<
   [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string, keyId: string],
-  'frozen' | 'lapsed' | 'applied'
+  'frozen' | 'lapsed' | 'again' | 'applied'
 >('cutover/adopt/denylist');
 
 const maxWaitMs = 10_000;
 const pause = 25;
 /** Names in one call of the script. */
 const namesAtOnce = 60;
+/** How often an overwrite is staged before it counts as interrupted. */
+const mostStages = 5;
 
 /** A name, followed by its replacement if it is banned. */
 type ListedName = readonly [name: string, replacement?: string];
@@ -73,11 +75,7 @@ export async function beginDenylistChange(
     if (others === undefined) return 'denylist-response-unreadable';
     if (isRemoval) await applyAll('remove', toRows(listed));
     else if (operation === 'banUsernames') await applyAll('ban', others);
-    else if (listed.length === 0) {
-      await applyPart('stage', []);
-      await applyAll('stage', others);
-      await applyPart('commit', []);
-    }
+    else if (listed.length === 0) await replaceAll(others);
     return undefined;
   }
 
@@ -104,13 +102,28 @@ export async function beginDenylistChange(
     return asked.size === forms.size ? others : undefined;
   }
 
-  /** Applies names in parts, each under the comparison in force by then. */
-  async function applyAll(kind: PartKind, names: Iterable<ListedName>): Promise<void> {
-    for await (const part of yieldingChunks(names, namesAtOnce)) await applyPart(kind, part);
+  /**
+   * Makes these names the denylist in one step. They are staged again from the beginning if names are compared in
+   * another way by then, or the stage was lost; throws if that happens too often.
+   */
+  async function replaceAll(names: readonly ListedName[]): Promise<void> {
+    for (let stages = 0; stages < mostStages; stages++) {
+      await applyPart('stage', []);
+      if ((await applyAll('stage', names)) && (await applyPart('commit', []))) return;
+    }
+    throw new Error('the stage of a denylist change was lost again and again');
   }
 
-  /** Throws if the lease is lost. */
-  async function applyPart(kind: PartKind, part: readonly ListedName[]): Promise<void> {
+  /** Applies names in parts, each under the comparison in force by then; false if their stage has to begin again. */
+  async function applyAll(kind: PartKind, names: Iterable<ListedName>): Promise<boolean> {
+    for await (const part of yieldingChunks(names, namesAtOnce)) {
+      if (!(await applyPart(kind, part))) return false;
+    }
+    return true;
+  }
+
+  /** False if it belongs to a stage that has to begin again; throws if the lease is lost. */
+  async function applyPart(kind: PartKind, part: readonly ListedName[]): Promise<boolean> {
     for (;;) {
       const { index, settings } = await readWriteSnapshot(store, base);
       const rows = part.map((names) =>
@@ -127,7 +140,7 @@ export async function beginDenylistChange(
         JSON.stringify(rows),
         keyId,
       );
-      if (reply === 'applied') return;
+      if (reply === 'applied' || reply === 'again') return reply === 'applied';
       if (reply === 'lapsed') throw new Error('the lease of a denylist change was lost');
       await sleep(pause);
     }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { drawAdoption, settleChange } from '../../../src/cutover/adopt/adoption.ts';
+import { removeAbandonedStage } from '../../../src/redis/denylist.ts';
 import { storeTime } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
@@ -14,6 +15,7 @@ import {
   profileKey,
   settingsKey,
   stageKey,
+  stageOwnerKey,
   unreferencedPicturesKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
@@ -226,8 +228,8 @@ describe('the marks of changes that are not adopted yet', () => {
 });
 
 describe('a denylist change of the legacy service', () => {
-  const apply = (token: string, kind: string, rows: string[][] = [], number = 1) =>
-    applyDenylist(store, base, 0, '0', token, number, kind, JSON.stringify(rows), 'k_1');
+  const apply = (token: string, kind: string, rows: string[][] = [], number = 1, index = '0') =>
+    applyDenylist(store, base, 0, index, token, number, kind, JSON.stringify(rows), 'k_1');
   const begin = (token: string) => beginDenylistChange(store, base, 0, '', token, 60_000, 60_000);
   const denied = async () => (await store.hkeys(denylistKey(base, '0'))).sort();
   const adoptedNames = async () =>
@@ -279,13 +281,53 @@ describe('a denylist change of the legacy service', () => {
     await begin('token');
     await store.hset(denylistKey(base, '0'), 'old', '');
     await store.hset(stageKey(base), 'left behind', '');
-    expect(await apply('token', 'commit')).toBe('lapsed');
+    expect(await apply('token', 'commit')).toBe('again');
     expect(await apply('token', 'stage')).toBe('applied');
     expect(await apply('token', 'stage', [['new', 'new']])).toBe('applied');
     expect(await denied()).toEqual(['old']);
     expect(await apply('token', 'commit')).toBe('applied');
     expect(await denied()).toEqual(['new']);
     expect(await adoptedNames()).toEqual(['denylist-at']);
+  });
+
+  test('adds to no stage of another generation, and puts none in force', async () => {
+    await begin('token');
+    await apply('token', 'stage');
+    await apply('token', 'stage', [['Root', 'Root']]);
+    await store.hset(settingsKey(base), 'index', '1');
+    expect(await apply('token', 'stage', [['Eve', 'eve']], 1, '1')).toBe('again');
+    expect(await apply('token', 'commit', [], 1, '1')).toBe('again');
+    expect(await store.hgetall(stageKey(base))).toEqual({ Root: '' });
+    expect(await apply('token', 'stage', [], 1, '1')).toBe('applied');
+    expect(await apply('token', 'stage', [['Root', 'root']], 1, '1')).toBe('applied');
+    expect(await apply('token', 'commit', [], 1, '1')).toBe('applied');
+    expect(await store.hgetall(denylistKey(base, '1'))).toEqual({ root: 'Root' });
+  });
+
+  test('does not go on with a stage that was taken for one left behind', async () => {
+    await begin('token');
+    await apply('token', 'stage');
+    await apply('token', 'stage', [['first', 'first']]);
+    await store.del(stageOwnerKey(base));
+    await removeAbandonedStage(store, base);
+    expect(await apply('token', 'stage', [['second', 'second']])).toBe('again');
+    expect(await store.exists(stageKey(base), stageOwnerKey(base))).toBe(0);
+  });
+
+  test('keeps its stage while names must not change', async () => {
+    await begin('token');
+    await apply('token', 'stage');
+    await apply('token', 'stage', [['first', 'first']]);
+    await store.set(`${base}reindex`, 'token 0');
+    await store.pexpire(stageOwnerKey(base), 60);
+    for (let part = 0; part < 3; part++) {
+      expect(await apply('token', 'stage', [['second', 'second']])).toBe('frozen');
+    }
+    expect(await store.pttl(stageOwnerKey(base))).toBeGreaterThan(1000);
+    await store.del(`${base}reindex`);
+    expect(await apply('token', 'stage', [['second', 'second']])).toBe('applied');
+    expect(await apply('token', 'commit')).toBe('applied');
+    expect(await denied()).toEqual(['first', 'second']);
   });
 
   test('is in the audit trail with the key that made it, but for what changed nothing here', async () => {

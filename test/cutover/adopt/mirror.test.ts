@@ -8,6 +8,7 @@ import {
   comparisonsKey,
   cutoverKey,
   denylistChangeKey,
+  denylistKey,
   differingUsersKey,
   failedAdoptionsKey,
   forwardedOrganizationsKey,
@@ -16,10 +17,13 @@ import {
   organizationBase,
   profileKey,
   settingsKey,
+  stageKey,
+  stageOwnerKey,
   unsettledKey,
 } from '../../../src/redis/keys.ts';
 import { setWallet } from '../../../src/redis/operator/profile-data.ts';
 import type { LegacyOrganization, LegacyProfile } from '../../support/legacy/organization.ts';
+import { changeComparison } from '../../../src/redis/reindex/reindex.ts';
 import { unusedPort } from '../../support/redis.ts';
 import { faultsIn, openTestStore } from '../../support/store.ts';
 import { readComparisons } from '../../../src/cutover/compare/summary.ts';
@@ -581,6 +585,58 @@ describe('a denylist change', () => {
     await until(async () => (await deniedHere()).join() === wanted);
     await until(async () => !(await unsettled()).includes(''));
     expect((await deniedHere()).join()).toBe([...there.denied].join());
+  });
+
+  describe('that overwrites a long list', () => {
+    const names = Array.from({ length: 6000 }, (_, n) => `Name${n}`);
+
+    const removeStage = async (base: string) =>
+      await here.bridge.store.multi().del(stageOwnerKey(base)).unlink(stageKey(base)).exec();
+
+    /** Sends it for an organization of its own; does something once a part is staged, until its change has ended. */
+    const overwriteWhile = async (happens: (base: string) => Promise<unknown>): Promise<string> => {
+      const { store } = here.bridge;
+      const { id, base, newKey } = await here.bridge.newOrganization();
+      const { apiKey } = await newKey({ role: 'admin' });
+      here.legacy.addKey(apiKey, { organization: id, role: 'admin' });
+      const headers = { 'x-platform-organization-id': id, 'content-type': 'application/json' };
+      const url = '/api/profile/username/denylist/';
+      const sent = here.send(apiKey, 'PUT', url, { body: JSON.stringify(names), headers });
+      await until(async () => (await store.hlen(stageKey(base))) > 0);
+      await happens(base);
+      expect((await sent).status).toBe(204);
+      await until(async () => (await store.exists(unsettledKey(base))) === 0);
+      return base;
+    };
+
+    test('is applied as names are compared by then if that changes meanwhile', async () => {
+      const { store } = here.bridge;
+      const base = await overwriteWhile(async (of) => {
+        expect(await changeComparison(store, of, 'case-insensitive')).toMatchObject({ kind: 'rebuilt' });
+      });
+      const denied = await store.hgetall(denylistKey(base, '1'));
+      expect(names.filter((name) => denied[name.toLowerCase()] !== name)).toEqual([]);
+      expect(Object.keys(denied)).toHaveLength(names.length);
+    });
+
+    test('is applied as a whole if its stage is removed meanwhile', async () => {
+      const { store } = here.bridge;
+      const base = await overwriteWhile(removeStage);
+      expect(await store.hlen(denylistKey(base, '0'))).toBe(names.length);
+      expect(await store.exists(gapsKey(base), stageKey(base), stageOwnerKey(base))).toBe(0);
+    });
+
+    test('leaves a gap on record if its stage is removed again and again', async () => {
+      const { store } = here.bridge;
+      const base = await overwriteWhile(async (of) => {
+        await until(async () => {
+          await removeStage(of);
+          return (await store.exists(unsettledKey(of))) === 0;
+        });
+      });
+      expect(await store.hkeys(gapsKey(base))).toEqual(['denylist-change-interrupted']);
+      expect(await store.exists(denylistKey(base, '0'))).toBe(0);
+    });
   });
 
   test('ends although its client does not read the response', async () => {
