@@ -3,7 +3,7 @@ import { decodeReference, type ProfileChange } from '../../domain/profile.ts';
 import { denylistKey, profileKey } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { scanPairs } from '../../redis/connection/scan.ts';
-import { readWriteSnapshot } from '../../redis/changes.ts';
+import { readWriteSnapshot, type WriteSnapshot } from '../../redis/changes.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 
 /**
@@ -37,23 +37,39 @@ export async function deniedAmong(
   base: string,
   names: Iterable<string>,
 ): Promise<Set<string>> {
-  const snapshot = await readWriteSnapshot(store, base);
-  const denied = new Set<string>();
-  for await (const part of yieldingChunks(names, namesAtOnce)) {
-    const normalizedNames = part.map((name) => normalizedName(name, snapshot.settings.comparison));
-    const found = await store.hmget(denylistKey(base, snapshot.index), ...normalizedNames);
-    for (const [at, name] of part.entries()) if (found[at] !== null) denied.add(name);
-  }
-  return denied;
+  return await inOneGeneration(store, base, async ({ index, settings }) => {
+    const denied = new Set<string>();
+    for await (const part of yieldingChunks(names, namesAtOnce)) {
+      const normalizedNames = part.map((name) => normalizedName(name, settings.comparison));
+      const found = await store.hmget(denylistKey(base, index), ...normalizedNames);
+      for (const [at, name] of part.entries()) if (found[at] !== null) denied.add(name);
+    }
+    return denied;
+  });
 }
 
-/** The whole denylist as it is now, in parts. */
-export async function* currentDenylist(store: RedisClient, base: string): AsyncGenerator<string[]> {
-  const { index } = await readWriteSnapshot(store, base);
-  const seen = new Set<string>();
-  for await (const page of scanPairs(store, denylistKey(base, index))) {
-    const fresh = page.filter(([normalized]) => !seen.has(normalized));
-    for (const [normalized] of fresh) seen.add(normalized);
-    yield fresh.map(([normalized, spelling]) => (spelling === '' ? normalized : spelling));
+/** The whole denylist as it is now. */
+export async function currentDenylist(store: RedisClient, base: string): Promise<string[]> {
+  return await inOneGeneration(store, base, async ({ index }) => {
+    const names = new Map<string, string>();
+    for await (const page of scanPairs(store, denylistKey(base, index))) {
+      for (const [normalized, spelling] of page)
+        names.set(normalized, spelling === '' ? normalized : spelling);
+    }
+    return [...names.values()];
+  });
+}
+
+/** Reads of the generation in force; again if another one is by then, since what is replaced is removed. */
+async function inOneGeneration<Found>(
+  store: RedisClient,
+  base: string,
+  read: (snapshot: WriteSnapshot) => Promise<Found>,
+): Promise<Found> {
+  for (let snapshot = await readWriteSnapshot(store, base); ;) {
+    const found = await read(snapshot);
+    const now = await readWriteSnapshot(store, base);
+    if (now.index === snapshot.index) return found;
+    snapshot = now;
   }
 }

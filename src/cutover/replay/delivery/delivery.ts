@@ -74,10 +74,9 @@ export function createDelivery(options: DeliveryOptions) {
         return usernames.length === 0 ? 'nothing' : [json(usernames)];
       }
       case 'overwrite': {
+        if (isRetry) return [json(await currentDenylist(store, base))];
         const usernames = [];
-        const parts = isRetry
-          ? currentDenylist(store, base)
-          : queue.readOverwrite(organizationId, change.list);
+        const parts = queue.readOverwrite(organizationId, change.list);
         for await (const part of parts) for (const name of part) usernames.push(name);
         return [json(usernames)];
       }
