@@ -246,6 +246,33 @@ test('an apply of files overwrites nothing that was adopted from the legacy serv
   expect(await store.hget(profile, 'u')).toBe('Ada');
 });
 
+test('a user who was adopted and is not in a newer source is a difference, until a prune removes the user', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  const of = (...names: string[]) =>
+    writeSource({
+      profiles: names.map((username) => ({ organizationId: 'acme', userId: username, username })),
+    });
+  await tool.text('apply', '--source', of('ada', 'bob'));
+  const profile = profileKey(organizationBase(prefix, 'acme'), 'bob');
+  const adoptedAt = Date.now() - 60_000;
+  await store.hset(profile, 'at', adoptedAt, 'as', 1);
+
+  const without = async (command: string, asOf: number, ...options: string[]) => {
+    const dated = ['--as-of', new Date(asOf).toISOString()];
+    return await tool.json(command, '--source', of('ada'), ...dated, ...options);
+  };
+  const older = await without('verify', adoptedAt - 1);
+  expect(older).toMatchObject({ exitCode: 0, json: { extra: 0, changedHere: 1 } });
+  const newer = await without('verify', adoptedAt + 1);
+  expect(newer).toMatchObject({ exitCode: 1, json: { extra: 1, changedHere: 0 } });
+  expect(newer.err).toContain('apply again with --prune');
+  const prune = ['--prune', '--prune-at-most', '1'];
+  expect((await without('apply', adoptedAt + 1, ...prune)).json).toMatchObject({ pruned: { profiles: 1 } });
+  expect(await store.exists(profile)).toBe(0);
+  expect(await without('verify', adoptedAt + 1)).toMatchObject({ exitCode: 0, json: { changedHere: 0 } });
+});
+
 test.each([
   ['postgres://reader@127.0.0.1/game', '2026-01-31T18:00:00Z', 'a database is read as it is now'],
   ['.', 'yesterday', 'a date and a time with a zone'],

@@ -123,6 +123,15 @@ test('a picture reference whose URL the source shows is not a difference, and st
   expect(await store.hmget(profile, 'pr', 'pu')).toEqual([null, 'https://x/shop/other.png']);
 });
 
+test('a user who was adopted before the snapshot is pruned; one adopted later, or maybe later, is not', async () => {
+  const prune = (snapshotAt: number | '') =>
+    migratePrune(store, base, 0, '0', claim, '[["ada","",""]]', snapshotAt, 0, 'profiles');
+  expect(await prune(adoptedAt)).toEqual(['pruned', ['kept']]);
+  expect(await prune('')).toEqual(['pruned', ['kept']]);
+  expect(await prune(adoptedAt + 1)).toEqual(['pruned', ['removed']]);
+  expect(await store.exists(profileKey(base, 'ada'))).toBe(0);
+});
+
 test('names that were denied after the snapshot are not pruned; those denied before are', async () => {
   await store.hset(denylistKey(base, '0'), 'root', '');
   const prune = (snapshotAt: number | '') =>

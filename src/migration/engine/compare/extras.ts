@@ -12,7 +12,7 @@ import { groupOf, lineOf, recordsOf, scanRecords, type StoredRecord } from '../s
 
 /** A record that Redis has and the source has not. */
 interface Extra extends StoredRecord {
-  /** Whether it was written here or adopted from the legacy service since, rather than migrated. */
+  /** Whether it was written here, or adopted from the legacy service since the source's snapshot. */
   isLocal: boolean;
 }
 
@@ -87,7 +87,7 @@ export function createExtras(
   };
 }
 
-/** The extra records of one entity and organization: one that a prune would leave in place was written here. */
+/** The extra records of one entity and organization: one that a prune would leave in place is not the source's. */
 async function withOrigin(
   context: MigrationContext,
   lines: readonly [string, ...string[]],

@@ -140,7 +140,7 @@ async function reportExtras(context: MigrationContext, extras: Extras): Promise<
       ...aboutStored(extra),
       // A source need not describe the organizations of its records.
       reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
-      detail: isLocal ? `was written here and ${absent}` : absent,
+      detail: isLocal ? `was changed here and ${absent}` : absent,
     });
     if (isLocal && entity === 'profiles') others.push({ organizationId: organization.id, userId: key });
     if (others.length >= comparedAtOnce) await reportUnindexed(context, others.splice(0));

@@ -8,8 +8,8 @@ import type { StoredGroup } from './scan.ts';
 
 /**
  * Removes records of one entity and organization, except what was written here, through the bridge or by its operator,
- * or adopted from the legacy service since the source's snapshot, rather than migrated. Says of each whether it was
- * removed; in a dry run, whether it would be.
+ * or adopted from the legacy service since the source's snapshot. Says of each whether it was removed; in a dry run,
+ * whether it would be.
  */
 export async function removeRecords(
   context: MigrationContext,

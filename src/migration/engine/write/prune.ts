@@ -20,8 +20,8 @@ const defaultShare = 0.1;
 const prunedAtOnce = 300;
 
 /**
- * Finds what Redis has and the source no longer has, except what was written here. A row that is
- * not a record may be any of the missing ones: if there is one, nothing of its entity is removed.
+ * Finds what Redis has and the source no longer has, except what was written here, or adopted since the source's
+ * snapshot. A row that is not a record may be any of the missing ones: if there is one, nothing of its entity is removed.
  */
 export async function planPrune(
   context: MigrationContext,
@@ -80,7 +80,7 @@ function refusalOf(
   return undefined;
 }
 
-/** Removes what was planned, and counts it. What was written here since stays. */
+/** Removes what was planned, and counts it. What was written or adopted here since stays. */
 export async function prune(context: MigrationContext, plan: PrunePlan): Promise<Pruned> {
   const removed = new Map<Entity, number>();
   const all = totalOf(plan.toRemove.values());

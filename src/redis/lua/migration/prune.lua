@@ -1,7 +1,8 @@
 #!lua
 -- @include source
--- Removes what is no longer in the source. What was written here stays, and so do profiles that were adopted from the
--- legacy service. An organization's settings stay in any case; a dry call says whether they were written here.
+-- Removes what is no longer in the source. What was written here stays, and so does what was adopted from the legacy
+-- service since the source's snapshot. An organization's settings stay in any case; a dry call says whether they were
+-- written here.
 --
 -- {'frozen'}                        nothing was done: read the settings again and retry
 -- {'pruned', outcomes}              a word for each record: removed, kept
@@ -21,7 +22,7 @@ local prune = {
   profiles = function(user, name, normalized_name)
     local profile = profile_key(user)
     local have = redis.call('HMGET', profile, 'u', 'b', 'pf', 't', 'at')
-    if is_ours(have[2]) or have[5] or not have[4] or (have[1] or '') ~= name then return false end
+    if is_kept(have[2], have[5]) or not have[4] or (have[1] or '') ~= name then return false end
     if is_dry then return true end
     if name ~= '' and holder_of(index, normalized_name) == user then release(index, normalized_name) end
     if have[3] then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have[3]) end
