@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
-import { counted, formatNumber } from '../../lib/numbers.ts';
+import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
+import { withdrawNewerVerified } from '../../cutover/verdict/verified.ts';
 import { openMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied, type ApplyChoice as EngineChoice } from '../../migration/engine/apply.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
@@ -50,8 +51,24 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
               pictures = await copy(environment, choice, scope, inner);
             },
     });
-    return reportOf(chosen, context, choice, applied, pictures);
+    const { store, prefix, snapshotAt } = context;
+    const isVerifyWithdrawn =
+      hasChanged(applied, context) && (await withdrawNewerVerified(store, prefix, snapshotAt));
+    return reportOf(chosen, context, choice, applied, { pictures, isVerifyWithdrawn });
   });
+}
+
+/** Whether records in Redis were changed, or may have been by an attempt that was broken off. */
+function hasChanged(applied: Applied, context: MigrationContext): boolean {
+  const { kind, assessment, isResumed, completedRenames, pruned } = applied;
+  if (isResumed || completedRenames > 0) return true;
+  const { created, updated } = sumOf(figuresOf(assessment.reading, context));
+  return isWritten(kind) && created + updated + totalOf(pruned?.values() ?? []) > 0;
+}
+
+/** Whether the figures are of what was written, rather than of what would have been. */
+function isWritten(kind: Applied['kind']): boolean {
+  return kind === 'applied' || kind === 'interrupted';
 }
 
 function reportOf(
@@ -59,15 +76,14 @@ function reportOf(
   context: MigrationContext,
   choice: ApplyChoice,
   applied: Applied,
-  pictures: Copied | undefined,
+  { pictures, isVerifyWithdrawn }: { pictures: Copied | undefined; isVerifyWithdrawn: boolean },
 ) {
   const { issues } = context;
   const { kind, assessment, pruned, completedRenames, pendingRenames, isFull } = applied;
   const { pruning } = assessment;
-  const isWritten = kind === 'applied' || kind === 'interrupted';
   const figures = figuresOf(assessment.reading, context);
   const sum = sumOf(figures);
-  const written = isWritten ? sum.created + sum.updated : 0;
+  const written = isWritten(kind) ? sum.created + sum.updated : 0;
   // If problems are accepted, only those found while writing count.
   const late = sum.conflicts + sum.invalid - assessment.problems;
   const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
@@ -76,13 +92,16 @@ function reportOf(
     title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
     parts: [
       figuresTable(figures),
-      listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
+      listIssues(issues, isWritten(kind) ? 'Refused:' : 'Problems:', problems),
       listWarnings(issues),
       pruned === undefined || pruning === undefined
         ? ''
         : describePruning('Removed because the source no longer has them', pruned, pruning),
       kind === 'prune-refused' && pruning !== undefined ? describePlannedPruning(pruning) : '',
       pictures === undefined ? '' : describeCopied(pictures),
+      isVerifyWithdrawn
+        ? 'The clean verify on record is withdrawn, since this source is older than it or of unknown age: verify again.'
+        : '',
     ],
     afterSpeed: `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.`,
     json: {
@@ -99,6 +118,7 @@ function reportOf(
         notPruned: Object.fromEntries(pruning?.spared ?? []),
       }),
       ...(pictures !== undefined && { pictures }),
+      ...(isVerifyWithdrawn && { verifyWithdrawn: true }),
       writingSeconds,
       entities: Object.fromEntries(figures),
       organizations: organizationFigures(context.tallies),

@@ -46,11 +46,24 @@ export async function recordVerified(
 }
 
 /**
- * Withdraws the clean verify on record, since a later one has found differences. Not while Redis is the authority: then the
- * source lacks what has yet to be replayed.
+ * Withdraws the clean verify on record, since a later one has found differences, and says whether there was one. Not while
+ * Redis is the authority: then the source lacks what has yet to be replayed.
  */
-export async function withdrawVerified(store: RedisClient, prefix: string): Promise<void> {
+export async function withdrawVerified(store: RedisClient, prefix: string): Promise<boolean> {
   const mode = await store.hget(cutoverKey(prefix), 'mode');
-  if (mode !== null && isMode(mode) && authorityOf(mode) === 'legacy')
-    await store.hdel(cutoverKey(prefix), 'verified', 'verified-on');
+  if (mode === null || !isMode(mode) || authorityOf(mode) !== 'legacy') return false;
+  return (await store.hdel(cutoverKey(prefix), 'verified', 'verified-on')) > 0;
+}
+
+/**
+ * The same after Redis was changed by a source whose snapshot (ms by the store's clock) is older than that of the clean
+ * verify, or unknown: Redis may no longer be as it was verified.
+ */
+export async function withdrawNewerVerified(
+  store: RedisClient,
+  prefix: string,
+  snapshotAt: number | undefined,
+): Promise<boolean> {
+  const verified = Number(await store.hget(cutoverKey(prefix), 'verified'));
+  return (snapshotAt ?? 0) < verified && (await withdrawVerified(store, prefix));
 }

@@ -273,6 +273,80 @@ test('a user who was adopted and is not in a newer source is a difference, until
   expect(await without('verify', adoptedAt + 1)).toMatchObject({ exitCode: 0, json: { changedHere: 0 } });
 });
 
+describe('an apply of a source that is older than the clean verify on record', () => {
+  const profiles = (username: string) => [{ organizationId: 'acme', userId: 'ada', username }];
+  const denied = (username: string) => [{ organizationId: 'acme', username }];
+  const denylist = () => denylistKey(organizationBase(prefix, 'acme'), '0');
+  const [monday, tuesday] = [3_600_000, 60_000].map((ago) => new Date(Date.now() - ago).toISOString());
+
+  /** A name was banned and another one allowed through the bridge since Monday; all of Tuesday's was verified. */
+  const verifiedTool = async () => {
+    const tool = createTool(undefined, prefix);
+    await setMode('mirror');
+    await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
+    const files = writeSource({ profiles: profiles('Ada'), denylist: denied('Evil') });
+    await tool.text('apply', '--source', files);
+    const bannedAt = Date.now() - 120_000;
+    await store.hset(`${organizationBase(prefix, 'acme')}cutover:adoptions`, {
+      'name:Evil': bannedAt,
+      'name:Free': bannedAt,
+    });
+    await tool.text('verify', '--source', files, '--as-of', String(tuesday));
+    expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
+    return tool;
+  };
+  const prune = ['--prune', '--prune-at-most', '1'];
+
+  test('undoes no ban and no removal that was adopted before the verify', async () => {
+    const tool = await verifiedTool();
+    const older = writeSource({ profiles: profiles('Ada'), denylist: denied('Free') });
+    const { exitCode, json } = await tool.json(
+      'apply',
+      '--source',
+      older,
+      ...prune,
+      '--as-of',
+      String(monday),
+    );
+    expect({ exitCode, json }).toMatchObject({ exitCode: 0, json: { created: 0, kept: 1 } });
+    expect(json).not.toHaveProperty('verifyWithdrawn');
+    expect(await store.hkeys(denylist())).toEqual(['Evil']);
+    expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
+  });
+
+  test.each([
+    ['as of a time before it', ['--as-of', String(monday)], true],
+    ['of unknown age', [], true],
+    ['as of its own time', ['--as-of', String(tuesday)], false],
+  ])('withdraws it if anything was changed (%s)', async (_what, asOf, isWithdrawn) => {
+    const tool = await verifiedTool();
+    const other = writeSource({ profiles: profiles('Older'), denylist: denied('Evil') });
+    const { exitCode, out } = await tool.text('apply', '--source', other, ...asOf);
+    expect(exitCode).toBe(0);
+    expect(/\nThe clean verify on record is withdrawn, .*: verify again\.\n/.test(out)).toBe(isWithdrawn);
+    expect((await readCutover(store, prefix)).verifiedAt === undefined).toBe(isWithdrawn);
+  });
+
+  test('withdraws it if records were removed', async () => {
+    const tool = await verifiedTool();
+    const added = profileKey(organizationBase(prefix, 'acme'), 'bob');
+    await store.hset(added, 't', 1);
+    const other = writeSource({ profiles: profiles('Ada'), denylist: denied('Evil') });
+    const { json } = await tool.json('apply', '--source', other, '--as-of', String(monday), ...prune);
+    expect(json).toMatchObject({ updated: 0, pruned: { profiles: 1 }, verifyWithdrawn: true });
+    expect((await readCutover(store, prefix)).verifiedAt).toBeUndefined();
+  });
+
+  test('withdraws nothing while Redis is the authority', async () => {
+    const tool = await verifiedTool();
+    await setMode('native');
+    const other = writeSource({ profiles: profiles('Older') });
+    const { json } = await tool.json('apply', '--source', other, '--as-of', String(monday));
+    expect(json).toMatchObject({ updated: 1 });
+    expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
+  });
+});
+
 test.each([
   ['postgres://reader@127.0.0.1/game', '2026-01-31T18:00:00Z', 'a database is read as it is now'],
   ['.', 'yesterday', 'a date and a time with a zone'],

@@ -148,6 +148,21 @@ describe('what is on record of an organization', () => {
     expect((await store.hkeys(key)).sort()).toEqual(['barrier', 'denylist-at', 'drawn', 'name:new']);
   });
 
+  test.each([
+    ['none', undefined, 2000],
+    ['one made before', 1500, 2000],
+    ['one made later', 2500, 2500],
+  ])(
+    'the latest mark of a denied name that a clean verify removes counts for the whole denylist: there was %s',
+    async (_what, listAt, expected) => {
+      const key = `${base}cutover:adoptions`;
+      if (listAt !== undefined) await store.hset(key, 'denylist-at', listAt);
+      await store.hset(key, { 'name:a': 1000, 'name:b': 2000, 'name:c': 1200, 'name:late': 4000 });
+      await clearVerified(store, base, 'denied-names', '0', 3000);
+      expect(await store.hgetall(key)).toEqual({ 'denylist-at': String(expected), 'name:late': '4000' });
+    },
+  );
+
   test('a verify that accepted name conflicts keeps the users who lost their names', async () => {
     await recordVerified(store, prefix, {
       snapshotAt: (await storeTime(store)) - 60_000,

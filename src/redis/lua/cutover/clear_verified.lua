@@ -40,7 +40,7 @@ for i = 1, #found[2], 2 do
   elseif what == 'refused-keys' then
     confirm_key(field, value)
   elseif recorded_at[what](value, field) < opened_at then
-    redis.call('HDEL', keys[what], field)
+    if what == 'denied-names' then settle_adopted_name(field, value) else redis.call('HDEL', keys[what], field) end
   end
 end
 return found[1]

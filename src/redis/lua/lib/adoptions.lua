@@ -12,6 +12,16 @@ local function mark_adopted_name(normalized_name)
   redis.call('HSET', adoptions_key(), field, now_ms())
 end
 
+-- Removes the mark of a name, by its field, that a clean verify has settled. A source that is older than the mark must
+-- still not undo the change: the whole denylist counts as adopted at that time.
+local function settle_adopted_name(field, adopted_at)
+  local list_at = redis.call('HGET', adoptions_key(), 'denylist-at')
+  if not list_at or tonumber(list_at) < tonumber(adopted_at) then
+    redis.call('HSET', adoptions_key(), 'denylist-at', adopted_at)
+  end
+  redis.call('HDEL', adoptions_key(), field)
+end
+
 -- Whether a change of a name, or of the whole denylist, was adopted after a snapshot was opened (ms).
 local function is_name_adopted_since(normalized_name, snapshot_at)
   for _, field in ipairs({ 'denylist-at', 'name:' .. normalized_name }) do
