@@ -150,13 +150,13 @@ export function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
 export function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const marks = denylistWrites(rebuild.store, rebuild.base);
+  const marks = withSpellings(rebuild, denylistWrites(rebuild.store, rebuild.base));
   return copyPairs(rebuild, 'marks', marks, ([normalized, epoch]) => [epoch, normalized]);
 }
 
 /** The same for the marks of denied names whose change was adopted (lua/lib/adoptions.lua). */
 export function copyAdoptedNames(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const marks = adoptedNames(rebuild.store, rebuild.base);
+  const marks = withSpellings(rebuild, adoptedNames(rebuild.store, rebuild.base));
   return copyPairs(rebuild, 'adopted', marks, ([normalized, at]) => [at, normalized]);
 }
 
@@ -177,6 +177,26 @@ async function copyPairs(
     }
   }
   return { kind: 'copied', count };
+}
+
+/**
+ * Marks by normalized names, and what the exact comparison needs besides: each also by the spelling that its denied name
+ * has. A name that was removed has none left, and may have had any: its mark becomes one of the whole denylist ('').
+ */
+async function* withSpellings(
+  { store, base, current, comparison }: Rebuild,
+  marks: AsyncIterable<(readonly [normalized: string, mark: string])[]>,
+): AsyncGenerator<(readonly [name: string, mark: string])[]> {
+  for await (const page of marks) {
+    yield page;
+    if (comparison !== 'exact' || page.length === 0) continue;
+    const names = page.map(([normalized]) => normalized);
+    const spellings = await store.hmget(denylistKey(base, current), ...names);
+    yield page.map(([normalized, mark], at) => [
+      spellings[at] === '' ? normalized : (spellings[at] ?? ''),
+      mark,
+    ]);
+  }
 }
 
 /** The marks with their epochs, and those from before marks were epochs (lua/lib/local_writes.lua). */

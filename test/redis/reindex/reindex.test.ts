@@ -230,6 +230,35 @@ describe('changing how names are compared', () => {
     expect(await store.hgetall(adoptions)).toMatchObject({ drawn: '3', 'name:evil': '200' });
   });
 
+  test('keeps the marks of denied names also as they are spelled, once the comparison is exact', async () => {
+    const base = await newOrganization('case-insensitive');
+    const adoptions = adoptionsKey(base);
+    await banUsernames(await context(base), new Map([['BadName', 'x']]));
+    await banUsernames(await context(base), new Map([['plain', 'y']]));
+    await store.hset(adoptions, { 'name:badname': 200, 'name:plain': 100 });
+    expect(await changeComparison(store, base, 'exact')).toMatchObject({ kind: 'rebuilt', denied: 2 });
+    expect(await store.hgetall(`${base}denylist-writes`)).toEqual({ badname: '0', BadName: '0', plain: '0' });
+    expect(await store.hgetall(adoptions)).toEqual({
+      'name:badname': '200',
+      'name:BadName': '200',
+      'name:plain': '100',
+    });
+  });
+
+  test('marks the whole denylist once the comparison is exact, if names were removed', async () => {
+    const base = await newOrganization('case-insensitive');
+    const adoptions = adoptionsKey(base);
+    await store.hset(`${base}denylist-writes`, { gone: 3, former: 5, '': 2 });
+    await store.hset(adoptions, { 'name:gone': 300, 'name:former': 100, 'denylist-at': 200 });
+    expect(await changeComparison(store, base, 'exact')).toMatchObject({ kind: 'rebuilt' });
+    expect(await store.hgetall(`${base}denylist-writes`)).toEqual({ gone: '3', former: '5', '': '5' });
+    expect(await store.hgetall(adoptions)).toEqual({
+      'name:gone': '300',
+      'name:former': '100',
+      'denylist-at': '300',
+    });
+  });
+
   test('lowers no mark of what was denied here, whatever call it waits beyond its lease at', async () => {
     const lease = 1000;
     const reached = await interruptEachCall(async (call) => {

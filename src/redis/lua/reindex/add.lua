@@ -9,6 +9,7 @@
 --             denied   name as given; of spellings that become the same name, the first one stays
 --             marks    epoch of a mark of a name denied or removed here (lib/local_writes.lua); a later one stays
 --             adopted  time of a mark of a name whose change was adopted (lib/adoptions.lua); a later one stays
+--           Without a name, a mark is one of the whole denylist.
 --
 -- {'lapsed'}             this rebuild cannot go on: nothing was done
 -- {'added', others}      {position (from 0), what there was already} for each that was not added
@@ -31,7 +32,10 @@ local add = {
     return redis.call('HSETNX', denylist_key(generation), normalized_name, spelling) == 0 and name
   end,
   marks = function(epoch, normalized_name) return set_later(denylist_writes_key(), normalized_name, epoch) end,
-  adopted = function(at, normalized_name) return set_later(adoptions_key(), 'name:' .. normalized_name, at) end,
+  adopted = function(at, normalized_name)
+    local field = normalized_name == '' and 'denylist-at' or 'name:' .. normalized_name
+    return set_later(adoptions_key(), field, at)
+  end,
 }
 local others = {}
 for i = 6, #ARGV, 2 do
