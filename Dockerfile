@@ -16,10 +16,11 @@ WORKDIR /app
 COPY --from=build /app/package.json /app/package-lock.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
-# The pages that messages and help texts name.
+# The pages that messages and help texts name, and the mappings that those name.
 COPY scripts/deploy/CONFIGURATION.md scripts/deploy/
 COPY src/cutover/README.md src/cutover/
 COPY src/migration/README.md src/migration/
+COPY src/migration/sources/examples src/migration/sources/examples
 COPY src/redis/README.md src/redis/
 # Writable for the group root: OpenShift runs images as a random user of it.
 RUN mkdir -m 0770 /data && ln -s /app/dist/scripts/profile-bridge.js /usr/local/bin/profile-bridge

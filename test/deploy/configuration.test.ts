@@ -24,3 +24,10 @@ test('the image has the pages that messages and help texts name', () => {
   expect(copied.size).toBeGreaterThan(0);
   expect(new Set(named)).toEqual(copied);
 });
+
+test('the image has the mappings that the page of the migration names', () => {
+  const named = namesIn('src/migration/README.md', /(?<=--mapping )src(?:\/[\w-]+)+(?=\/[\w-]+\.yaml)/g);
+  const copied = namesIn('Dockerfile', /(?<=^COPY )src\/\S+(?= src\/\S+$)/gm);
+  expect(named.size).toBeGreaterThan(0);
+  expect([...copied]).toEqual(expect.arrayContaining([...named]));
+});
