@@ -1,6 +1,6 @@
 import { durationText } from '../../lib/days.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { counted } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import { printable, table } from '../../lib/system/terminal.ts';
 import { csvLine } from './csv.ts';
 import { nameIn, type ReportRow } from './group-usage.ts';
@@ -12,7 +12,7 @@ interface Column {
   /** Reports by day have no trend, and only those by neither day nor status have callers. */
   part?: 'trend' | 'callers';
   csv: (row: ReportRow) => string | number | null;
-  /** The text on a terminal, by default the same; null for a column that only the CSV has. */
+  /** The text on a terminal, by default the same, numbers with separators; null for a column that only the CSV has. */
   text?: ((row: ReportRow) => string) | null;
   /** Whether the figure of a row was not measured throughout: then its text ends with `?`. */
   isUnsure?: (row: ReportRow) => boolean;
@@ -29,7 +29,6 @@ const allColumns: Column[] = [
   {
     title: 'calls',
     csv: ({ calls }) => calls ?? 'not measured',
-    text: ({ calls }) => (calls === null ? 'not measured' : String(calls)),
     isUnsure: ({ calls, measured }) => calls !== null && measured !== 'yes',
     numeric: true,
   },
@@ -42,7 +41,7 @@ const allColumns: Column[] = [
   {
     title: 'unattributed',
     csv: ({ unattributed }) => unattributed,
-    text: ({ unattributed }) => (unattributed === 0 ? '' : String(unattributed)),
+    text: ({ unattributed }) => (unattributed === 0 ? '' : formatNumber(unattributed)),
     numeric: true,
   },
   { title: 'last 7 days', part: 'trend', csv: ({ trend }) => trend?.last7Days ?? null, numeric: true },
@@ -98,6 +97,10 @@ function columnsOf(report: UsageReport): Column[] {
   return allColumns.filter(({ title, part }) => !hidden.has(title) && !hidden.has(part));
 }
 
+function plainText(value: string | number | null): string {
+  return typeof value === 'number' ? formatNumber(value) : (value ?? '');
+}
+
 /** The report's rows as lines of CSV, after a line of titles. */
 export function* reportCsv(report: UsageReport): Generator<string, void> {
   const columns = columnsOf(report);
@@ -112,7 +115,7 @@ export function reportLines(report: UsageReport): string[] {
     .map(({ title, csv, text, isUnsure = () => false, numeric }) => ({
       title,
       numeric,
-      cells: report.rows.map((row) => (text?.(row) ?? String(csv(row) ?? '')) + (isUnsure(row) ? '?' : '')),
+      cells: report.rows.map((row) => (text?.(row) ?? plainText(csv(row))) + (isUnsure(row) ? '?' : '')),
       hasMarks: report.rows.some(isUnsure),
     }))
     .filter(({ cells }) => cells.some((cell) => cell !== ''));
@@ -123,7 +126,8 @@ export function reportLines(report: UsageReport): string[] {
   ).split('\n');
   const scope =
     report.organization === null ? 'all organizations' : `organization ${printable(report.organization)}`;
-  const unattributed = report.unattributed === 0 ? '' : `, ${report.unattributed} of them unattributed`;
+  const unattributed =
+    report.unattributed === 0 ? '' : `, ${formatNumber(report.unattributed)} of them unattributed`;
   const calls =
     report.measured === 'no' && report.calls === 0
       ? 'not measured'

@@ -209,6 +209,22 @@ describe('the usage report', () => {
     await ledger.close();
   });
 
+  test('separates the thousands of every count on a terminal, and of none in the CSV', async () => {
+    const { prefix, now, ledger } = await history(
+      '2027-02-01T00:00:00Z',
+      [['2027-03-03T10:00:00Z', web]],
+      '2027-03-04T12:00:00Z',
+    );
+    const found = await report(prefix, now, { from: '2027-02-01', group: 'organization' });
+    const trend = { last7Days: 98_765, previous7Days: 87_654, change: 0.13, measured: true };
+    const rows = found.rows.map((row) => ({ ...row, calls: 3_026_044, unattributed: 3348, trend }));
+    const busy = { ...found, calls: 3_026_044, unattributed: 3348, rows };
+    expect(reportLines(busy)[0]).toMatch(/: 3,026,044 calls, 3,348 of them unattributed$/);
+    expect(reportLines(busy)[3]).toMatch(/^acme +3,026,044 .* 3,348 +98,765 +87,654 /);
+    expect([...reportCsv(busy)][1]).toMatch(/^acme,3026044,.*,3348,98765,87654,/);
+    await ledger.close();
+  });
+
   test('escapes hostile labels for spreadsheets and terminals', async () => {
     const { prefix, now, ledger } = await history(
       '2027-03-01T00:00:00Z',
