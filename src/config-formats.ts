@@ -96,7 +96,7 @@ export const headerName: Format<string> = {
     const name = text.toLowerCase();
     return token.test(name) && !takenHeaders.has(name) ? name : undefined;
   },
-  expected: 'the name of an HTTP header',
+  expected: 'the name of an HTTP header without another meaning',
 };
 
 export const headerNames: Format<string[]> = {

@@ -34,7 +34,11 @@ export function readMediaUrl(
 function readBucket(url: URL, defaultRegion: string | undefined): BucketAddress {
   if (url.username !== '' || url.password !== '')
     throw wrong('has credentials in it; give them as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
-  if (!bucketName.test(url.host)) throw wrong('names no bucket; write s3://BUCKET?endpoint=…&region=…');
+  if (url.host === '') throw wrong('names no bucket; write s3://BUCKET?endpoint=…&region=…');
+  if (!bucketName.test(url.host))
+    throw wrong(
+      'has an unusable bucket; its name needs 3 to 63 lower-case letters, digits, "-" or ".": s3://BUCKET?…',
+    );
   if (url.pathname !== '' && url.pathname !== '/')
     throw wrong('has a path; write it as a parameter: s3://BUCKET?prefix=folder/');
   const unknown = [...url.searchParams.keys()].find((key) => !s3Parameters.has(key));

@@ -38,6 +38,11 @@ describe('a bucket', () => {
   });
 });
 
+test('of a bucket name that cannot be is said what one is made of', () => {
+  expect(() => read('s3://b?region=x')).toThrow('has an unusable bucket; its name needs 3 to 63 lower-case');
+  expect(() => read('s3://?region=x')).toThrow('names no bucket');
+});
+
 test.each([
   ['/srv/media', 'file:///path'],
   ['https://bucket.example', 's3://BUCKET'],
