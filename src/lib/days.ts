@@ -27,7 +27,7 @@ const relative = new Intl.RelativeTimeFormat('en');
 
 /** A time relative to now (ms; negative: in the past), in whole units: `in 3 days`, `2 hours ago`. */
 export function relativeTime(ms: number): string {
-  if (Math.abs(ms) < minuteMs) return 'just now';
+  if (Math.abs(ms) < minuteMs) return ms > 0 ? 'in a moment' : 'just now';
   if (Math.abs(ms) < 2 * hourMs) return relative.format(Math.ceil(ms / minuteMs), 'minute');
   if (Math.abs(ms) < 2 * dayMs) return relative.format(Math.ceil(ms / hourMs), 'hour');
   return relative.format(Math.ceil(ms / dayMs), 'day');

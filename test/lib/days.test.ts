@@ -21,6 +21,8 @@ describe('a duration in words', () => {
 describe('a time relative to now', () => {
   test.each([
     [-30_000, 'just now'],
+    [0, 'just now'],
+    [30_000, 'in a moment'],
     [-90 * minuteMs, '90 minutes ago'],
     [-24 * hourMs, '24 hours ago'],
     [-10.5 * dayMs, '10 days ago'],

@@ -33,11 +33,13 @@ export function span(start: number, end: number): Html {
   return html`${moment(start)} – ${until}`;
 }
 
-/** How long ago an ISO 8601 instant was; a dash for null. */
+/** How long ago an ISO 8601 instant was, by whatever clock; a dash for null. */
 export function ago(instant: string | null, now: number): Html {
   if (instant === null) return html`–`;
   const ms = Date.parse(instant);
-  return html`<time datetime="${instant}" title="${momentText(ms)} UTC">${relativeTime(ms - now)}</time>`;
+  return html`<time datetime="${instant}" title="${momentText(ms)} UTC"
+    >${relativeTime(Math.min(0, ms - now))}</time
+  >`;
 }
 
 function time(ms: number, text: string): Html {

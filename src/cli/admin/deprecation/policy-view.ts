@@ -8,7 +8,6 @@ import {
 } from '../../../deprecation/policy/policy.ts';
 import { relativeTime } from '../../../lib/days.ts';
 import { formatInstant, formatInterval } from '../../../lib/iso8601.ts';
-import { counted } from '../../../lib/numbers.ts';
 import { list } from '../../../lib/system/terminal.ts';
 
 export type PolicyView = ReturnType<typeof viewPolicy>;
@@ -46,13 +45,15 @@ export function viewPolicy(policy: DeprecationPolicy, now: number) {
 /** The same as lines for a terminal: the settings, then all dates in order with now (ms) among them. */
 export function policyLines(policy: DeprecationPolicy, now: number): string[] {
   const { deprecatedAt, sunsetAt, brownouts, exemptions } = policy;
-  const days = daysToSunset(policy, now) ?? 0;
-  const left = days === 0 ? 'past' : `${counted(days, 'day')} from now`;
+  const left = (at: number) => (at > now ? relativeTime(at - now) : 'past');
   const after = policy.afterSunset === 'gone' ? '410' : 'still served';
   const settings = list([
     ['phase', phaseAt(policy, now)],
     ['deprecated at', deprecatedAt === undefined ? 'not set' : formatInstant(deprecatedAt)],
-    ['sunset', sunsetAt === undefined ? 'not set' : `${formatInstant(sunsetAt)} (${left}), then ${after}`],
+    [
+      'sunset',
+      sunsetAt === undefined ? 'not set' : `${formatInstant(sunsetAt)} (${left(sunsetAt)}), then ${after}`,
+    ],
     ['successor', policy.successorUrl ?? 'not set'],
     ['documentation', policy.documentationUrl ?? 'not set'],
     ...(policy.sunsetUrl === undefined ? [] : [['sunset page', policy.sunsetUrl] as const]),

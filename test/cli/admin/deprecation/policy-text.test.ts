@@ -33,13 +33,24 @@ test('deprecation show prints phase, dates, brownouts and exemptions', () => {
   expect(policyLines(policy, now).slice(0, 8)).toEqual([
     'phase          brownout',
     'deprecated at  2026-11-01T00:00:00Z',
-    'sunset         2027-03-11T00:00:00Z (10 days from now), then 410',
+    'sunset         2027-03-11T00:00:00Z (in 10 days), then 410',
     'successor      not set',
     'documentation  /docs/',
     'sunset page    https://example.com/when',
     'brownout       2027-03-01T11:00:00Z/2027-03-01T13:00:00Z (open)',
     'exempt         organization "acme" until 2027-03-01T12:00:00Z (over)',
   ]);
+});
+
+test.each([
+  [9000, 'in a moment'],
+  [40 * 60_000, 'in 40 minutes'],
+  [23 * 3_600_000, 'in 23 hours'],
+])('deprecation show says how near a sunset in %i ms is', (ms, near) => {
+  const lines = policyLines(layerPolicy({ sunsetAt: now + ms, afterSunset: 'gone' }), now);
+  const when = new Date(now + ms).toISOString().replace('.000', '');
+  expect(lines).toContain(`sunset         ${when} (${near}), then 410`);
+  expect(lines.at(-1)).toBe(`  ${when}  sunset: gone from here on (${near})`);
 });
 
 test('deprecation show says that a sunset is past', () => {
