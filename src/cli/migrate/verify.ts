@@ -97,7 +97,7 @@ async function record(
 }
 
 const laggingDatabase =
-  'another server sends the database what it has, or a table that is read, and it may lag behind: verify against that server, or files exported there with --as-of';
+  'what was read may lag behind, as a replica, a table that another server sends or holds, and a materialized view do: verify against the original, or files exported from it with --as-of';
 const undatedFiles = 'the age of the files is unknown: give --as-of the time at which their export began';
 
 /** What an apply under another name has accepted or migrated is not looked for. */

@@ -51,10 +51,10 @@ export interface Source {
   readonly ignored: readonly string[];
   /**
    * Epoch milliseconds: every change made before then is in what is read. A later change may still be missing, in a
-   * transaction that was open when reading began. Infinity for files; 0 if a database does not say.
+   * transaction that was open when reading began. Infinity for files; 0 if a database does not say, or may lag.
    */
   readonly settledUntil: number;
-  /** Whether what is read may be older than the moment at which it was opened, as from a replica. */
+  /** Whether what is read may be older than the moment at which it was opened, as a replica or a materialized view. */
   readonly mayLag?: boolean;
   /** Whether it is read whole whatever `since` says, as files are. */
   readonly isReadWhole: boolean;

@@ -24,7 +24,7 @@ interface Query {
 
 /** A connection inside one read-only snapshot. Failures are SourceErrors, which name a query by `where`. */
 export interface Database {
-  /** As Source.settledUntil. */
+  /** As Source.settledUntil, of tables that do not lag. */
   readonly settledUntil: number;
   /** As Source.mayLag, of the queries that were described. */
   mayLag: () => Promise<boolean>;

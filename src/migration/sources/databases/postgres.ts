@@ -68,12 +68,14 @@ const ownLocks = `
   pg_locks.pid = pg_backend_pid() AND locktype = 'relation'
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
-// Whether any of them is sent by another server, itself or the table that it is a partition of.
+// Whether any of them is sent by another server, itself or the table that it is a partition of, or is a materialized
+// view (as old as its last refresh) or a foreign table (whose server knows the transactions there, and may be a replica).
 const lagQuery = `
   WITH RECURSIVE tables (id) AS (
     SELECT relation FROM pg_locks WHERE ${ownLocks}
     UNION SELECT inhparent FROM pg_inherits JOIN tables ON inhrelid = id)
-  SELECT count(*) FROM tables WHERE id IN (${subscribedTables})`;
+  SELECT count(*) FROM tables LEFT JOIN pg_class ON oid = id
+  WHERE relkind IN ('m', 'f') OR id IN (${subscribedTables})`;
 
 // A table that is read and was truncated, rewritten or made anew after the snapshot, which would find it empty. From now
 // on the session's lock keeps such changes away.
@@ -144,7 +146,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
 
   return {
     settledUntil,
-    mayLag: async () => isReplica || Number((await run(lagQuery, 'subscriptions')).rows[0]?.[0]) > 0,
+    mayLag: async () => isReplica || Number((await run(lagQuery, 'tables')).rows[0]?.[0]) > 0,
     quote: escapeIdentifier,
     exact: (name) => `${escapeIdentifier(name)}::text COLLATE "C"`,
     describe: async (select, where) => {

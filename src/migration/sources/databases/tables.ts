@@ -33,7 +33,9 @@ export async function openTables(
   } finally {
     signal?.removeEventListener('abort', stop);
   }
-  const { settledUntil, close } = database;
+  // The database knows only its own transactions, and what lags may still lack older ones.
+  const settledUntil = mayLag ? 0 : database.settledUntil;
+  const { close } = database;
   return createSource(readers, { name: shown, ignored: [], settledUntil, mayLag, isReadWhole: false, close });
 }
 

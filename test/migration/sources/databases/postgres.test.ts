@@ -24,6 +24,14 @@ const hasActivity =
 const isSlow = hasActivity("wait_event = 'PgSleep'");
 const isBlocked = hasActivity("wait_event_type = 'Lock'");
 
+/** How old a reader takes what a table has: whether anything in it is settled, and whether it may lag. */
+async function agesOf(reader: string, table: string): Promise<{ isSettled: boolean; mayLag: unknown }> {
+  const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", id AS "userId" FROM ${table}', key: [userId]}}`;
+  return await withSource(reader, yaml, ({ settledUntil, mayLag }) =>
+    Promise.resolve({ isSettled: settledUntil > 0, mayLag }),
+  );
+}
+
 describeWithPostgres('a PostgreSQL source', () => {
   const server = behavesAsDatabase({
     start: startPostgres,
@@ -285,12 +293,7 @@ describeWithPostgres('a PostgreSQL source', () => {
       'CREATE VIEW mixed AS SELECT id FROM own UNION SELECT id FROM sent',
       'GRANT SELECT ON sent, sent_1, own, mixed TO watcher',
     );
-    const ages = async (table: string) => {
-      const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", id AS "userId" FROM ${table}', key: [userId]}}`;
-      return await withSource(url.replace('postgres:secret', 'watcher'), yaml, ({ settledUntil, mayLag }) =>
-        Promise.resolve({ isSettled: settledUntil > 0, mayLag }),
-      );
-    };
+    const ages = async (table: string) => await agesOf(url.replace('postgres:secret', 'watcher'), table);
     await runPostgres(
       url,
       `CREATE SUBSCRIPTION copy CONNECTION 'host=127.0.0.1 port=1' PUBLICATION all_tables WITH (connect = false)`,
@@ -318,6 +321,24 @@ describeWithPostgres('a PostgreSQL source', () => {
     }
     expect(await ages('sent')).toEqual({ isSettled: true, mayLag: false });
     await runPostgres(url, 'DROP SUBSCRIPTION copy');
+  });
+
+  test('nothing in a materialized view or a foreign table is settled, and they may lag, also where a view or a table reads them', async () => {
+    await runPostgres(
+      url,
+      'CREATE TABLE original AS SELECT 1 AS id',
+      'CREATE MATERIALIZED VIEW refreshed AS SELECT id FROM original',
+      'CREATE VIEW narrowed AS SELECT id FROM refreshed WHERE id > 0',
+      'CREATE EXTENSION file_fdw',
+      'CREATE SERVER elsewhere FOREIGN DATA WRAPPER file_fdw',
+      `CREATE FOREIGN TABLE remote (id int) SERVER elsewhere OPTIONS (filename '/dev/null')`,
+      'CREATE TABLE divided (id int) PARTITION BY LIST (id)',
+      'ALTER TABLE divided ATTACH PARTITION remote FOR VALUES IN (1)',
+      'CREATE VIEW joined AS SELECT id FROM original JOIN remote USING (id)',
+    );
+    for (const table of ['refreshed', 'narrowed', 'remote', 'divided', 'joined'])
+      expect([table, await agesOf(url, table)]).toEqual([table, { isSettled: false, mayLag: true }]);
+    expect(await agesOf(url, 'original')).toEqual({ isSettled: true, mayLag: false });
   });
 
   test.each([
