@@ -41,9 +41,9 @@ const sessionSettings = [
   'SET LOCAL synchronize_seqscans = off',
 ];
 
-// The tables of this database that another server sends. A subscription may have none.
-const subscribedTables = `
-  SELECT srrelid FROM pg_subscription_rel JOIN pg_subscription ON pg_subscription.oid = srsubid WHERE subenabled`;
+// The tables of this database that another server sends. A subscription may have none; one that is disabled, as by its
+// own disable_on_error, leaves its tables out of date.
+const subscribedTables = 'SELECT srrelid FROM pg_subscription_rel';
 
 // Whether the server replays or subscribes to what another one writes.
 const isCopy = `pg_is_in_recovery() OR EXISTS (${subscribedTables})`;
@@ -69,7 +69,7 @@ const ownLocks = `
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 // Whether any of them is sent by another server, itself or the table that it is a partition of, or is a materialized
-// view (as old as its last refresh) or a foreign table (whose server knows the transactions there, and may be a replica).
+// view (as old as its last refresh) or a foreign table (only its server knows the transactions there, and may lag).
 const lagQuery = `
   WITH RECURSIVE tables (id) AS (
     SELECT relation FROM pg_locks WHERE ${ownLocks}

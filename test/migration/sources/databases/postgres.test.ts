@@ -312,15 +312,18 @@ describeWithPostgres('a PostgreSQL source', () => {
       expect(await ages('own')).toEqual({ isSettled: false, mayLag: false });
       await runPostgres(url, "UPDATE pg_subscription_rel SET srrelid = 'sent_1'::regclass");
       expect(await ages('sent')).toEqual({ isSettled: false, mayLag: true });
+      // As disable_on_error does, so just when the tables begin to be out of date.
+      await runPostgres(url, 'ALTER SUBSCRIPTION copy DISABLE');
+      expect(await ages('sent')).toEqual({ isSettled: false, mayLag: true });
     } finally {
       await runPostgres(
         url,
         'ALTER SUBSCRIPTION copy DISABLE',
         'ALTER SUBSCRIPTION copy SET (slot_name = NONE)',
+        'DROP SUBSCRIPTION copy',
       );
     }
     expect(await ages('sent')).toEqual({ isSettled: true, mayLag: false });
-    await runPostgres(url, 'DROP SUBSCRIPTION copy');
   });
 
   test('nothing in a materialized view or a foreign table is settled, and they may lag, also where a view or a table reads them', async () => {
