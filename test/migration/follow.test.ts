@@ -146,6 +146,39 @@ describeWithPostgres('apply --follow', () => {
     expect(await follower.stop()).toBe(0);
   });
 
+  test.each([['--prune'], ['--trust-source'], ['--copy-pictures']])(
+    'with %s, begins with a round that reads everything, however long ago the last full one was',
+    async (option) => {
+      await reset();
+      const tool = createTool();
+      const args = ['apply', '--source', url, ...source];
+      expect((await tool.json(...args)).exitCode).toBe(0);
+      const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s', option));
+      expect(await follower.until({ round: 1 })).toMatchObject({ state: 'applied', full: true, read: 100 });
+      expect(await follower.until({ round: 2 })).toMatchObject({ state: 'applied', full: false });
+      expect(await follower.stop()).toBe(0);
+    },
+  );
+
+  test('a name that only a prune makes free is taken by a --follow that is started with it', async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source];
+    expect((await tool.json(...args)).exitCode).toBe(0);
+    await runPostgres(
+      url,
+      'DELETE FROM players WHERE id = 100',
+      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
+    );
+    const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s', '--prune'));
+    expect(await follower.until({ round: 1 })).toMatchObject({
+      state: 'applied',
+      created: 1,
+      pruned: { profiles: 1 },
+    });
+    expect(await follower.stop()).toBe(0);
+  });
+
   test('continues by itself after the database and Redis were unavailable', async () => {
     await reset();
     const [folder, port] = [newFolder(), await unusedPort()];

@@ -14,9 +14,12 @@ export interface RoundChoice extends PruneChoice {
   fresh?: boolean | undefined;
   /** Overwrites what is newer in Redis as well, however long ago the source has changed it. */
   trustSource?: boolean | undefined;
-  /** Reads everything, and prunes, only if that was last done at least this long ago (ms); otherwise reads what changed. */
+  /**
+   * Reads everything, and prunes, only if that was last done at least this long ago (ms), or if this is the first round
+   * that prunes, trusts the source or has a final step; otherwise reads what changed.
+   */
   fullEvery?: number | undefined;
-  /** Fails if the run no longer exists. */
+  /** Whether an earlier round had the same choice: fails if the run no longer exists. */
   isNextRound?: boolean | undefined;
   /** What else a round that reads everything does once all records are there, before it counts as finished. */
   finalStep?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
@@ -70,13 +73,15 @@ function requireEntities({ source, scope }: Chosen, last: RoundState): void {
 }
 
 function isFullRound(
-  { prune, trustSource, fullEvery, finalStep }: RoundChoice,
+  { prune, trustSource, fullEvery, finalStep, isNextRound }: RoundChoice,
   last: RoundState | undefined,
 ): boolean {
   // One was requested since the last one, as by a verify that found differences.
   if (last !== undefined && last.readAll > last.settled) return true;
-  if (fullEvery !== undefined) return isOlder(last?.fullAt ?? 0, fullEvery);
-  return prune === true || trustSource === true || finalStep !== undefined;
+  const takesAllRows = prune === true || trustSource === true || finalStep !== undefined;
+  // The earlier rounds of the run may have been made without it.
+  if (takesAllRows && isNextRound !== true) return true;
+  return fullEvery !== undefined && isOlder(last?.fullAt ?? 0, fullEvery);
 }
 
 function resumedRound({ scope }: Chosen, isFull: boolean, last: RoundState): RoundState {
