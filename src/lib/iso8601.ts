@@ -22,13 +22,15 @@ const databaseForm = new RegExp(String.raw`^(${day}) (${time})(?:\.(\d{1,9}))?(?
 
 /**
  * Parses an ISO 8601 date and time with a zone, as people, JSON, PostgreSQL and MySQL write it, as ms, rounded down.
- * `no-zone` if only the zone is missing; undefined for anything else, and for times before 1970 or after 9999.
+ * `no-zone` if only the zone is missing; `before-1970`; undefined for anything else, and for times after 9999.
  */
-export function readInstant(text: string): number | 'no-zone' | undefined {
+export function readInstant(text: string): number | 'no-zone' | 'before-1970' | undefined {
   if (jsonForm.test(text)) return Date.parse(text);
   const [, date, clock, fraction = ''] = databaseForm.exec(text) ?? [];
   if (date !== undefined) return Date.parse(`${date}T${clock}.${fraction.padEnd(3, '0').slice(0, 3)}Z`);
-  return epochMilliseconds(text) ?? (epochMilliseconds(`${text}Z`) === undefined ? undefined : 'no-zone');
+  const value = epochMilliseconds(text);
+  if (value !== undefined) return value >= 0 ? value : 'before-1970';
+  return epochMilliseconds(`${text}Z`) === undefined ? undefined : 'no-zone';
 }
 
 function epochMilliseconds(text: string): number | undefined {
@@ -36,7 +38,7 @@ function epochMilliseconds(text: string): number | undefined {
   const form = text.replace(/ (?=[Zz+-])/, '').replace(/([.,]\d{9})\d+/, '$1');
   try {
     const value = Temporal.Instant.from(form).epochMilliseconds;
-    return value >= 0 && value <= latest ? value : undefined;
+    return value <= latest ? value : undefined;
   } catch {
     return undefined;
   }

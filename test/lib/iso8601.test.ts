@@ -60,12 +60,22 @@ describe('readInstant', () => {
     },
   );
 
-  test.each(['1969-12-31T23:59:59Z', '2027-02-30T00:00:00Z', '2027-01-31', '2027-01-31T12:00:00+24:00', 'x'])(
-    'is undefined for %s',
+  test.each(['0001-01-01T00:00:00Z', '1969-12-31 23:59:59.999+00', '1970-01-01T00:59:59+01:00'])(
+    'reports that %s is before 1970',
     (text) => {
-      expect(readInstant(text)).toBeUndefined();
+      expect(readInstant(text)).toBe('before-1970');
     },
   );
+
+  test.each([
+    '2027-02-30T00:00:00Z',
+    '2027-01-31',
+    '2027-01-31T12:00:00+24:00',
+    '+010000-01-01T00:00:00Z',
+    'x',
+  ])('is undefined for %s', (text) => {
+    expect(readInstant(text)).toBeUndefined();
+  });
 
   test('parses the forms of JSON.stringify and of databases like any other, for any instant', () => {
     fc.assert(

@@ -21,6 +21,7 @@ const plainText = /^[ -~]{1,256}$/;
 
 const badText = new InvalidValue('must be text');
 const badInstant = new InvalidValue('must be an ISO 8601 date and time with a zone, or epoch milliseconds');
+const earlyInstant = new InvalidValue('must not be before 1970: where it means none, leave it out');
 
 /**
  * An id or a name: well-formed Unicode, no control characters, 1 to 256 code points; kept as given. A whole number
@@ -86,18 +87,20 @@ const latest = 8.64e15;
 
 /**
  * An instant: epoch milliseconds, or ISO 8601 with a zone, as JSON, PostgreSQL or MySQL write it. Becomes epoch
- * milliseconds, rounded down.
+ * milliseconds, rounded down; none is before 1970.
  */
 export const instant: Rule<number> = (value) => {
   if (typeof value === 'number') return milliseconds(value);
   if (typeof value !== 'string') return badInstant;
-  if (/^\d+(?:\.\d+)?$/.test(value)) return milliseconds(Number(value));
+  if (/^-?\d+(?:\.\d+)?$/.test(value)) return milliseconds(Number(value));
   const read = readInstant(value);
+  if (read === 'before-1970') return earlyInstant;
   return read === 'no-zone'
     ? new InvalidValue('has no time zone; add one to the date and time, such as Z or +02:00')
     : (read ?? badInstant);
 };
 
 function milliseconds(value: number): number | InvalidValue {
+  if (value < 0) return earlyInstant;
   return value >= 0 && value <= latest ? Math.floor(value) : badInstant;
 }

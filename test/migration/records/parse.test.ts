@@ -208,12 +208,24 @@ describe('a profile', () => {
     '2026-01-01T00:00:00+24:00',
     '0000-00-00 00:00:00Z',
     'infinity',
-    -1,
     1e300,
     true,
     {},
   ])('refuses updatedAt %p', (updatedAt) => {
     expect(profile({ updatedAt })).toMatch(/^refused: updatedAt must be an ISO 8601/);
+  });
+
+  test.each([
+    '0001-01-01T00:00:00Z',
+    '1969-12-31T23:59:59.999Z',
+    '1900-01-01 00:00:00+00',
+    '1970-01-01T00:59:59+01:00',
+    '-2208988800000',
+    -1,
+  ])('says of updatedAt %p that it must not be before 1970', (updatedAt) => {
+    expect(profile({ updatedAt })).toBe(
+      'refused: updatedAt must not be before 1970: where it means none, leave it out',
+    );
   });
 
   test('reads any time that a Date can hold', () => {
@@ -406,6 +418,10 @@ describe('an API key', () => {
     [
       { apiKey: 'very-private', expiresAt: 'soon' },
       'expiresAt must be an ISO 8601 date and time with a zone, or epoch milliseconds',
+    ],
+    [
+      { apiKey: 'very-private', expiresAt: '0001-01-01T00:00:00Z' },
+      'expiresAt must not be before 1970: where it means none, leave it out',
     ],
     [{ apiKeySha256: 'very-private' }, 'apiKeySha256 must be 64 hexadecimal digits'],
   ])('is refused for %j, without showing the key', (fields, reason) => {
