@@ -1,4 +1,6 @@
-import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { ReverseModeError, whileRegistered } from '../../../src/cli/migrate/cutover.ts';
 import type { Mode } from '../../../src/cutover/modes.ts';
 import { readCutover, cutoverBegin } from '../../../src/cutover/switch/registry.ts';
@@ -15,7 +17,10 @@ import {
   refusedKeysKey,
 } from '../../../src/redis/keys.ts';
 import { until } from '../../support/until.ts';
-import { createTool, writeSource } from '../../support/tools/migrate.ts';
+import { describeWithPostgres } from '../../support/servers/describe-with.ts';
+import { runPostgres, startPostgres } from '../../support/servers/postgres.ts';
+import type { PrivateServer } from '../../support/servers/private-server.ts';
+import { createTool, newFolder, writeSource } from '../../support/tools/migrate.ts';
 import { runTool } from '../../support/tools/admin.ts';
 import { environmentFor, freshPrefix } from '../../support/redis.ts';
 import { keysOf } from '../../support/store.ts';
@@ -344,6 +349,38 @@ describe('an apply of a source that is older than the clean verify on record', (
     const { json } = await tool.json('apply', '--source', other, '--as-of', String(monday));
     expect(json).toMatchObject({ updated: 1 });
     expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
+  });
+});
+
+describeWithPostgres('a materialized view, which may lag,', () => {
+  let server: PrivateServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(async () => {
+    await server?.stop();
+  });
+
+  test('overwrites nothing that was adopted from the legacy service, and a clean verify of it is not recorded', async () => {
+    const tool = createTool(undefined, prefix);
+    await setMode('mirror');
+    const url = server.url('postgres');
+    await runPostgres(
+      url,
+      `CREATE MATERIALIZED VIEW exported AS SELECT 'acme' AS "organizationId", 'ada' AS "userId", 'Ada' AS username`,
+    );
+    const mapping = join(newFolder(), 'map.yaml');
+    writeFileSync(mapping, 'entities: {profiles: {query: SELECT * FROM exported, key: [userId]}}');
+    const args = ['--source', url, '--mapping', mapping];
+    expect(await tool.text('apply', ...args)).toMatchObject({ exitCode: 0 });
+    const verified = await tool.text('verify', ...args);
+    expect(verified).toMatchObject({ exitCode: 0, out: expect.stringContaining('may lag behind') });
+    expect((await readCutover(store, prefix)).verifiedAt).toBeUndefined();
+
+    const profile = profileKey(organizationBase(prefix, 'acme'), 'ada');
+    await store.hset(profile, 'w', 'https://adopted.example', 'at', Date.now(), 'as', 1);
+    expect(await tool.text('apply', ...args)).toMatchObject({ exitCode: 0 });
+    expect(await store.hget(profile, 'w')).toBe('https://adopted.example');
   });
 });
 
