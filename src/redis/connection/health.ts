@@ -35,6 +35,8 @@ async function probe(server: Redis, isCluster: boolean) {
   ]);
   // DBSIZE concerns no slot, and so is answered by a cluster that is down.
   if (infoField(state, 'cluster_state') === 'fail') throw new Error('the cluster is down');
+  // Everything is read by scripts.
+  if (/\bNOPERM /.test(String(refusal))) throw new Error('the user may not run scripts');
   return {
     // Replicas are not used: their data may be out of date.
     isReplica: infoField(info, 'role') === 'slave',

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { createReleasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
-import { connectRedis } from '../../../src/redis/connection/connect.ts';
+import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
+import { checkHealth } from '../../../src/redis/connection/health.ts';
 import { openStore } from '../../../src/redis/connection/open.ts';
 import { checkPermissions } from '../../../src/redis/connection/permissions.ts';
 import { startSentinel } from '../../support/servers/sentinels.ts';
@@ -154,16 +155,27 @@ test('a user that lacks a permission is refused at start, with what it lacks and
   expect(pinging).toContain("'info' command");
   expect(pinging).toContain(remedy);
   expect(await refusal(await addUser('informed', ['~*', '+ping', '+info']))).toMatch(
-    /may not run eval(sha)?, wait: /,
+    /may not run evalsha, eval, wait: /,
   );
   const lacking = await refusal(await addUser('lacking', [...documented, '-hset', '-xadd']));
   expect(lacking).toMatch(/may not run hset, xadd: /);
   expect(lacking).toContain(remedy);
   expect(await refusal(await addUser('hurried', [...documented, '-wait']))).toMatch(/may not run wait: /);
+  // Also where the server has every script already.
+  expect(await refusal(await addUser('scripting', [...documented, '-eval']))).toMatch(/may not run eval: /);
   const elsewhere = documented.map((right) => (right === '~pb:*' ? '~other:*' : right));
   expect(await refusal(await addUser('elsewhere', elsewhere))).toMatch(
     /may not use keys that begin with pb:/,
   );
+});
+
+test('a server whose user may no longer run scripts is not readable', async () => {
+  const client = await connectRedis(await addUser('revoked', documented));
+  expect(await checkHealth(client)).toEqual({ isReadable: true, faults: [] });
+  await operator.call('ACL', 'SETUSER', 'revoked', '-eval');
+  expect(await checkHealth(client)).toEqual({ isReadable: false, faults: ['store-unavailable'] });
+  await closeRedis(client);
+  await operator.call('ACL', 'LOG', 'RESET');
 });
 
 test('a server that has renamed a command is refused at start, with the command and the remedy', async () => {
