@@ -3,9 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { counted } from '../../lib/numbers.ts';
 import { repeat } from '../../lib/repeat.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
-import { infoField, replicationOf, type RedisClient } from '../../redis/connection/client.ts';
+import {
+  infoField,
+  replicationIdsOf,
+  replicationOf,
+  type RedisClient,
+} from '../../redis/connection/client.ts';
 import { cutoverKey, organizationBase, organizationsKey } from '../../redis/keys.ts';
-import type { Mode } from '../modes.ts';
+import { authorityOf, type Mode } from '../modes.ts';
 import {
   cutoverAdvance,
   cutoverBegin,
@@ -104,6 +109,8 @@ export async function switchMode(
     }
   }
   const heldMs = Math.round(performance.now() - startedAt);
+  if (authorityOf(from) === 'legacy' && authorityOf(to) === 'redis')
+    await store.hset(key, 'switched-on', await replicationIdsOf(store));
   if (!(await isReplicated())) onProgress('warning: no replica has confirmed the switch yet');
   await auditSwitches(store, prefix, await beingLoaded());
   return { kind: 'switched', epoch, heldMs };

@@ -83,7 +83,7 @@ export async function readCutover(store: RedisClient, prefix: string) {
   const now = Number(time);
   const stored = Object.fromEntries(pairsOf(fields));
   const { mode = '', epoch = '0', since = '', by = '', to = '', phase = '', gap = '' } = stored;
-  const { verified = '', 'verified-on': verifiedOn = '' } = stored;
+  const { verified = '', 'verified-on': verifiedOn = '', 'switched-on': switchedOn = '' } = stored;
   const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
   const instances = fieldsBelow('beat:', stored).map(([id, beat]) => {
     const [at, seen, acknowledged] = beat.split(' ');
@@ -113,6 +113,8 @@ export async function readCutover(store: RedisClient, prefix: string) {
     /** The replication IDs of Redis at that time. */
     ...(verifiedOn !== '' && { verifiedOn }),
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
+    /** The replication IDs when Redis last became the authority. */
+    ...(switchedOn !== '' && { switchedOn }),
     /** Whether an instance has seen a later switch than the last one on record, as after a failover. */
     hasLostSwitch: instances.some(({ epoch: seen }) => seen > Number(epoch)),
     /** The modes so far, oldest first. */

@@ -1,5 +1,6 @@
 import { readComparisons, type ComparisonSummary } from '../compare/summary.ts';
 import { createReplayQueue } from '../replay/queue/queue.ts';
+import { authorityOf } from '../modes.ts';
 import { readCutover, removeEnded } from '../switch/registry.ts';
 import { readLegacyPictures } from './pictures.ts';
 import { replicationIdsOf, type RedisClient } from '../../redis/connection/client.ts';
@@ -20,14 +21,15 @@ export async function gatherEvidence(store: RedisClient, prefix: string): Promis
   return await readEvidence(store, prefix, await readState(store, prefix));
 }
 
-/** The mode and the instances, and whether Redis may have lost something since the last verify, as by a failover. */
+/**
+ * The mode and the instances, and whether Redis may have lost something, as by a failover, since the last verify, or
+ * without one since it became the authority.
+ */
 export async function readState(store: RedisClient, prefix: string) {
   const state = await readCutover(store, prefix);
-  const { verifiedOn } = state;
-  return {
-    ...state,
-    hasFailedOver: verifiedOn !== undefined && verifiedOn !== (await replicationIdsOf(store)),
-  };
+  const { mode, verifiedOn, switchedOn } = state;
+  const before = verifiedOn ?? (authorityOf(mode) === 'redis' ? switchedOn : undefined);
+  return { ...state, hasFailedOver: before !== undefined && before !== (await replicationIdsOf(store)) };
 }
 
 /** Like `gatherEvidence`, but changes nothing; undefined if no mode was ever set, and no organization is asked then. */

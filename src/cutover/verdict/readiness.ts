@@ -313,7 +313,7 @@ function* warningsFor(
     yield {
       code: 'failed-over',
       reason:
-        'since the last verify, Redis has failed over or was restarted, and may lack changes that had reached the legacy service',
+        'since the last verify, or since it became the authority, Redis has failed over or was restarted, and may lack changes that had reached the legacy service',
       remedy:
         'compare the two with profile-bridge migrate verify; what Redis lacks can be brought over in mirror',
     };

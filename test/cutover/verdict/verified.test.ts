@@ -55,6 +55,12 @@ test('a clean verify does not count once another server has taken over, which ma
   await own.replicaof('127.0.0.1', '1');
   await own.replicaof('NO', 'ONE');
   expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: true });
+  // Without a verify, since Redis became the authority.
+  await own.del(`${prefix}cutover`);
+  await own.hset(`${prefix}cutover`, { mode: 'reverse', 'switched-on': 'before the last server' });
+  expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: true });
+  await own.hset(`${prefix}cutover`, 'switched-on', await replicationIdsOf(own));
+  expect(await readState(own, prefix)).toMatchObject({ hasFailedOver: false });
   await closeRedis(own);
   await redis.stop();
 });

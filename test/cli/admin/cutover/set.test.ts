@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instance.ts';
 import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
+import { replicationIdsOf } from '../../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import {
   cutoverKey,
@@ -101,6 +102,7 @@ describe('cutover set', () => {
   test('discards what waits in a Redis that has lost the switch from reverse before the switch begins', async () => {
     await join(true);
     await set('reverse --force');
+    expect(await readCutover(store, prefix)).toMatchObject({ switchedOn: await replicationIdsOf(store) });
     await saveSettings(store, prefix, 'acme', defaultSettings);
     const entry = { key: 'k', role: 'player', user: 'u', sealed: 's', kind: 'put', change: '{}', retry: '' };
     const waiting = replayKey(organizationBase(prefix, 'acme'));
