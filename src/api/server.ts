@@ -12,6 +12,7 @@ import {
   responseInProgress,
   startLingeringClose,
 } from './middleware/malformed-requests.ts';
+import { hasBody } from './middleware/receive-body.ts';
 import { baseUrlOf } from './respond.ts';
 
 /** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
@@ -195,9 +196,11 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean, timeout: 
       const isClosing = isDraining() || refusedConnections.has(socket);
       // A proxy may use the connection again though it has not sent the whole body: the requests of other clients would
       // be read as the rest of it (RFC 9112 §9.3).
-      if (!complete || (isClosing && !hasLaterRequest(this))) this.shouldKeepAlive = false;
+      const isBodyUnread = !complete && hasBody(this.req);
+      if (isBodyUnread || (isClosing && !hasLaterRequest(this))) this.shouldKeepAlive = false;
       // Node.js calls this after the last response of the connection. A client may read it only after it has sent all.
-      if (!complete) socket.destroySoon = () => startLingeringClose(socket, timeout);
+      const longest = isBodyUnread ? timeout : lingerMs;
+      if (!complete) socket.destroySoon = () => startLingeringClose(socket, longest);
       return super.writeHead(...head);
     }
   }

@@ -184,6 +184,16 @@ describe('a raw connection', () => {
     expect(received).toContain(body);
   });
 
+  test('that has no body leaves the connection open, however quickly it is answered', async () => {
+    const socket = connect(Number(new URL(bridge.url).port), '127.0.0.1');
+    for (const path of ['/livez', '/nowhere', '/livez']) {
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      expect(String(answer)).toMatch(/^connection: keep-alive\r$/im);
+    }
+    socket.destroy();
+  });
+
   test('with two Host headers is refused with 400', async () => {
     const received = await exchange('GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n');
     expect(received).toMatch(/^HTTP\/1\.1 400 /);

@@ -13,7 +13,7 @@ const bodyTimeoutMs = 180_000;
 export const utf8Charset = /^(utf-?8|us-ascii)$/i;
 
 /** Whether a request has a body of at least one byte, according to its headers (RFC 9112 §6.3). */
-export function hasBody({ headers }: Request): boolean {
+export function hasBody({ headers }: Pick<Request, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
