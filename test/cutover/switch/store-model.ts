@@ -60,8 +60,9 @@ function settled(state: StoreState): StoreState {
 /** Where no mode is stored, it becomes shadow unless Redis may have been the authority. */
 function withMode(state: StoreState, seen: number, authority: Authority | 'none'): StoreState {
   if (state.mode !== '') return state;
-  if (authority === 'redis') return { ...state, epoch: Math.max(state.epoch, seen) };
-  return state.epoch > 0 ? state : { ...state, mode: 'shadow', epoch: authority === 'none' ? 0 : seen };
+  if (authority === 'none') return state.epoch > 0 ? state : { ...state, mode: 'shadow' };
+  if (authority === 'legacy' && state.epoch === 0) return { ...state, mode: 'shadow', epoch: seen };
+  return { ...state, epoch: Math.max(state.epoch, seen) };
 }
 
 export function heartbeat(
