@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { replayRestoreDueKey, replayOrganizationsKey } from '../../../src/redis/keys.ts';
-import { createReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { runTool } from '../../support/tools/admin.ts';
-import { startRedis } from '../../support/redis.ts';
-import { undisturbed } from '../../support/run/undisturbed.ts';
-import { openTestStore } from '../../support/store.ts';
-import { until } from '../../support/until.ts';
-import { useTestStore } from '../../support/use-store.ts';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { startLegacyBridge } from '../../support/legacy/bridge.ts';
-import { openReplaying, type Replaying } from './replaying.ts';
+import { replayRestoreDueKey, replayOrganizationsKey } from '../../../../src/redis/keys.ts';
+import { createReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';
+import { runTool } from '../../../support/tools/admin.ts';
+import { startRedis } from '../../../support/redis.ts';
+import { undisturbed } from '../../../support/run/undisturbed.ts';
+import { openTestStore } from '../../../support/store.ts';
+import { until } from '../../../support/until.ts';
+import { useTestStore } from '../../../support/use-store.ts';
+import { closeRedis } from '../../../../src/redis/connection/connect.ts';
+import { startLegacyBridge } from '../../../support/legacy/bridge.ts';
+import { openReplaying, type Replaying } from '../replaying.ts';
 
 /* What becomes of the list of organizations with waiting changes, and of the replay that goes by it, if all is not well. */
 
