@@ -52,17 +52,25 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
             },
     });
     const { store, prefix, snapshotAt } = context;
+    const figures = figuresOf(applied.assessment.reading, context);
     const isVerifyWithdrawn =
-      hasChanged(applied, context) && (await withdrawNewerVerified(store, prefix, snapshotAt));
-    return reportOf(chosen, context, choice, applied, { pictures, isVerifyWithdrawn });
+      hasChanged(applied, sumOf(figures)) && (await withdrawNewerVerified(store, prefix, snapshotAt));
+    return reportOf(chosen, context, choice, applied, { figures, pictures, isVerifyWithdrawn });
   });
 }
 
+interface Outcome {
+  figures: ReturnType<typeof figuresOf>;
+  pictures: Copied | undefined;
+  isVerifyWithdrawn: boolean;
+}
+
 /** Whether records in Redis were changed, or may have been by an attempt that was broken off. */
-function hasChanged(applied: Applied, context: MigrationContext): boolean {
-  const { kind, assessment, isResumed, completedRenames, pruned } = applied;
+function hasChanged(
+  { kind, isResumed, completedRenames, pruned }: Applied,
+  { created, updated }: Figures,
+): boolean {
   if (isResumed || completedRenames > 0) return true;
-  const { created, updated } = sumOf(figuresOf(assessment.reading, context));
   return isWritten(kind) && created + updated + totalOf(pruned?.values() ?? []) > 0;
 }
 
@@ -76,12 +84,11 @@ function reportOf(
   context: MigrationContext,
   choice: ApplyChoice,
   applied: Applied,
-  { pictures, isVerifyWithdrawn }: { pictures: Copied | undefined; isVerifyWithdrawn: boolean },
+  { figures, pictures, isVerifyWithdrawn }: Outcome,
 ) {
   const { issues } = context;
   const { kind, assessment, pruned, completedRenames, pendingRenames, isFull } = applied;
   const { pruning } = assessment;
-  const figures = figuresOf(assessment.reading, context);
   const sum = sumOf(figures);
   const written = isWritten(kind) ? sum.created + sum.updated : 0;
   // If problems are accepted, only those found while writing count.

@@ -99,10 +99,11 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
   warn(context, verdict);
+  const isLeavingReverse = from === 'reverse' && to !== from;
   // What an earlier reverse may have left behind is out of date.
-  if (to === 'reverse' && from !== to) await queue.discard(epoch);
+  if (to === 'reverse' && to !== from) await queue.discard(epoch);
   // The legacy service may have newer values: nothing of this may be replayed once the switch has begun.
-  if (from === 'reverse' && from !== to && hasLostSwitch) await discardReplay(context, queue, epoch);
+  if (isLeavingReverse && hasLostSwitch) await discardReplay(context, queue, epoch);
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
   try {
     const outcome = await switchMode(store, keyPrefix, {
@@ -116,8 +117,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       obstacles: async () =>
         await obstaclesOnHold(store, keyPrefix, queue, { from, to, force: options.force }),
     });
-    if (outcome.kind === 'switched' && from === 'reverse' && to !== from)
-      await discardReplay(context, queue, outcome.epoch);
+    if (outcome.kind === 'switched' && isLeavingReverse) await discardReplay(context, queue, outcome.epoch);
     return report(outcome, from, verdict, options);
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error;
