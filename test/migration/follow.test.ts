@@ -95,6 +95,14 @@ describeWithPostgres('apply --follow', () => {
     );
   const source = ['--mapping', map, '--run', 'r'];
 
+  const applyAll = async () => {
+    await reset();
+    const tool = createTool();
+    const args = ['apply', '--source', url, ...source];
+    expect((await tool.json(...args)).exitCode).toBe(0);
+    return { tool, args };
+  };
+
   test('applies changes until it is stopped, and exits with 0', async () => {
     await reset();
     const tool = createTool();
@@ -149,10 +157,7 @@ describeWithPostgres('apply --follow', () => {
   test.each([['--prune'], ['--trust-source'], ['--copy-pictures']])(
     'with %s, begins with a round that reads everything, however long ago the last full one was',
     async (option) => {
-      await reset();
-      const tool = createTool();
-      const args = ['apply', '--source', url, ...source];
-      expect((await tool.json(...args)).exitCode).toBe(0);
+      const { tool, args } = await applyAll();
       const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s', option));
       expect(await follower.until({ round: 1 })).toMatchObject({ state: 'applied', full: true, read: 100 });
       expect(await follower.until({ round: 2 })).toMatchObject({ state: 'applied', full: false });
@@ -161,10 +166,7 @@ describeWithPostgres('apply --follow', () => {
   );
 
   test('a name that only a prune makes free is taken by a --follow that is started with it', async () => {
-    await reset();
-    const tool = createTool();
-    const args = ['apply', '--source', url, ...source];
-    expect((await tool.json(...args)).exitCode).toBe(0);
+    const { tool, args } = await applyAll();
     await runPostgres(
       url,
       'DELETE FROM players WHERE id = 100',
@@ -261,16 +263,13 @@ describeWithPostgres('apply --follow', () => {
 
   /** Applies the source, then gives a row's name to another one; what frees it carries an early time, as a late commit does. */
   const applyThenMoveName = async () => {
-    await reset();
-    const tool = createTool();
-    const args = ['apply', '--source', url, ...source];
-    expect((await tool.json(...args)).exitCode).toBe(0);
+    const applied = await applyAll();
     await runPostgres(
       url,
       `UPDATE players SET name = 'new', changed = changed + interval '1 second' WHERE id = 1`,
       `UPDATE players SET name = 'name-1', changed = now() WHERE id = 100`,
     );
-    return { tool, args };
+    return applied;
   };
 
   test('reads everything when it is started again after it was refused a name that a late change has freed', async () => {
