@@ -16,9 +16,9 @@ export function responseInProgress(socket: Duplex): Response | null | undefined 
 }
 
 /**
- * Ends a connection after its response, and reads and discards what the client still sends, for `longest` ms. Closing with
- * unread data would reset the connection, and the client, or a proxy in front of it, could lose the response (RFC 9112
- * §9.6).
+ * Ends a connection after its response, and reads and discards what the client still sends, for `longest` ms. Closing
+ * with unread data would reset the connection, and the client, or a proxy in front of it, could lose the response (RFC
+ * 9112 §9.6).
  */
 export function startLingeringClose(socket: Duplex, longest = lingerMs): void {
   setTimeout(() => socket.destroy(), longest).unref();

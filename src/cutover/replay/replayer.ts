@@ -73,8 +73,8 @@ export function startReplayer(options: ReplayerOptions) {
   }, restoreInterval / 10);
 
   /**
-   * Replays until nothing waits, the lease is lost, the mode is or may be another one, or this instance keeps failing where another
-   * might not, such as if it cannot reach the legacy service.
+   * Replays until nothing waits, the lease is lost, the mode is or may be another one, or this instance keeps failing
+   * where another might not, such as if it cannot reach the legacy service.
    */
   async function replayUnder(lease: Lease, signal: AbortSignal): Promise<void> {
     throttle.takeOver();

@@ -46,8 +46,8 @@ export async function recordVerified(
 }
 
 /**
- * Withdraws the clean verify on record, since a later one has found differences, and says whether there was one. Not while
- * Redis is the authority: then the source lacks what has yet to be replayed.
+ * Withdraws the clean verify on record, since a later one has found differences, and says whether there was one. Not
+ * while Redis is the authority: then the source lacks what has yet to be replayed.
  */
 export async function withdrawVerified(store: RedisClient, prefix: string): Promise<boolean> {
   const mode = await store.hget(cutoverKey(prefix), 'mode');

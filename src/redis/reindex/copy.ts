@@ -180,8 +180,9 @@ async function copyPairs(
 }
 
 /**
- * Marks by normalized names, and what the exact comparison needs besides: each also by the spelling that its denied name
- * has. A name that was removed has none left, and may have had any: its mark becomes one of the whole denylist ('').
+ * Marks by normalized names, and what the exact comparison needs besides: each also by the spelling that its denied
+ * name has. A name that was removed has none left, and may have had any: its mark becomes one of the whole denylist
+ * ('').
  */
 async function* withSpellings(
   { store, base, current, comparison }: Rebuild,

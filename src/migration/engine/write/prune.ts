@@ -21,7 +21,8 @@ const prunedAtOnce = 300;
 
 /**
  * Finds what Redis has and the source no longer has, except what was written here, or adopted since the source's
- * snapshot. A row that is not a record may be any of the missing ones: if there is one, nothing of its entity is removed.
+ * snapshot. A row that is not a record may be any of the missing ones: if there is one, nothing of its entity is
+ * removed.
  */
 export async function planPrune(
   context: MigrationContext,

@@ -73,8 +73,8 @@ local function settle(user, settled, due)
   end
 end
 
--- Makes a profile show the picture at the legacy service again instead of its copy here: there may be another one at the
--- same URL by now.
+-- Makes a profile show the picture at the legacy service again instead of its copy here: there may be another one at
+-- the same URL by now.
 local function drop_copy(user)
   local profile = profile_key(user)
   local copy = redis.call('HMGET', profile, 'pf', 'po')
