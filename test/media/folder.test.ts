@@ -100,7 +100,7 @@ test('a folder that has vanished is reported when saving, and reads as empty', a
 
 test('while the file system does not answer, operations fail in time, and pictures are still decoded', async () => {
   const media = path.join(dataDir, 'media');
-  const store = await openFolder(media, 100);
+  const store = await patiently(() => openFolder(media, 100));
   // Opening a pipe waits for a writer, as opening a file waits for a file server that is away.
   const pipes = Array.from({ length: 6 }, () => newPictureName('png'));
   // A name may begin with a dash.

@@ -57,7 +57,8 @@ test('the lock of a run can be renewed while many records are decided on', async
 
 test('a chain of renames is refused in one go if its end is', async () => {
   const spool = createSpool(workspace);
-  const count = 10_000;
+  // A pass for each link would take longer than a test may.
+  const count = 40_000;
   for (let seq = 0; seq < count; seq += 1) {
     const record = { organizationId: 'acme', userId: `u${seq}`, username: `name-${seq + 1}` };
     const isLast = seq === count - 1;
@@ -67,11 +68,7 @@ test('a chain of renames is refused in one go if its end is', async () => {
   }
   const issues = openIssues();
   const choice = { ...neverPrunes, onConflict: 'skip' } as const;
-  const begun = performance.now();
-  expect(await decideNames({ workspace, organizations, issues }, spool, choice)).toMatchObject({
-    renames: [],
-  });
+  const { renames } = await decideNames({ workspace, organizations, issues }, spool, choice);
+  expect(renames).toEqual([]);
   expect(issues.count('username-conflict')).toBe(count);
-  // A pass for each link of the chain took more than a minute.
-  expect(performance.now() - begun).toBeLessThan(20_000);
 });
