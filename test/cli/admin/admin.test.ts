@@ -605,6 +605,23 @@ describe('admin as a process', () => {
     await pipeline.exec();
   };
 
+  test('prints one line, and none of the client of Redis, if Redis refuses its user', async () => {
+    const redis = await startRedis();
+    try {
+      const operator = new Redis(redis.url);
+      await operator.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '~*', '+@all', '-info');
+      operator.disconnect();
+      env['REDIS_URL'] = redis.url.replace('//', '//limited:secret@');
+      const tool = start('org', 'list');
+      let err = '';
+      tool.stderr.on('data', (chunk) => (err += String(chunk)));
+      const [code] = (await once(tool, 'close')) as [number];
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/^error: .*NOPERM.*\n$/) });
+    } finally {
+      await redis.stop();
+    }
+  });
+
   test('keeps its exit code if nobody reads what it prints', async () => {
     await admin('org set acme');
     const endOf = async (...args: string[]) => {
