@@ -126,13 +126,13 @@ const clientClosed =
   /^(Reached the max retries|Stream isn't writeable|Command aborted due to connection close)/;
 
 /** Why the store has refused a command or not answered it, with the remedy; `otherwise`, where the reply does not say. */
-export function describeStoreFault(
+export function storeFaultOf(
   message: string,
   otherwise: readonly [fault: string, remedy: string],
-): string {
+): [fault: string, remedy: string] {
   const reason = clientClosed.test(message) ? 'connection closed' : message;
   const [, fault, remedy] = storeFaults.find(([reply]) => reply.test(reason)) ?? ['', ...otherwise];
-  return `${fault} (${reason}): ${remedy}`;
+  return [`${fault} (${reason})`, remedy];
 }
 
 /** An error as one line for the operator, with the remedy if one is known. */
@@ -145,7 +145,7 @@ export function describeError(error: unknown): string {
       'Redis is unavailable',
       'check that it is running and that REDIS_URL is right',
     ] as const;
-    return `${describeStoreFault(line, unavailable)}, then run this again`;
+    return `${storeFaultOf(line, unavailable).join(': ')}, then run this again`;
   }
   const wrongType = wrongTypeOf(error);
   if (wrongType === undefined) return line;

@@ -24,7 +24,7 @@ import { openIssues } from '../../migration/engine/issues.ts';
 import { createOrganizations } from '../../migration/engine/organizations.ts';
 import { createProgress } from '../../migration/engine/progress.ts';
 import { dry } from '../../migration/engine/scripts.ts';
-import { describeStoreFault } from '../command-line.ts';
+import { storeFaultOf } from '../command-line.ts';
 import type { Shell } from '../shell.ts';
 import { whileRegistered } from './cutover.ts';
 import { commandResult, type Report } from './report/command-result.ts';
@@ -171,11 +171,8 @@ async function firstEpochThatCounts(
 
 function storeLost(cause?: Error): MigrationError {
   const reason = cause?.message.replaceAll(/\s+/g, ' ') ?? 'connection closed';
-  const fault = describeStoreFault(reason, [
-    'the connection to Redis was lost',
-    'check that Redis is running',
-  ]);
-  return new MigrationError(`${fault}, then run the same command again`, { cause });
+  const fault = storeFaultOf(reason, ['the connection to Redis was lost', 'check that Redis is running']);
+  return new MigrationError(`${fault.join(': ')}, then run the same command again`, { cause });
 }
 
 /** The beginning of the URLs of the bridge's own picture files; the same as in the service if its address is fixed. */

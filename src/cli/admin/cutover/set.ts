@@ -8,7 +8,7 @@ import { blocksEvenForced, judge, type Finding, type Verdict } from '../../../cu
 import { isStoreUnavailable } from '../../../redis/connection/connect.ts';
 import { organizationsBeingLoaded } from '../../../migration/runs/runs.ts';
 import { formatNumber } from '../../../lib/numbers.ts';
-import { adminCommand, parseId, wholeNumber } from '../../command-line.ts';
+import { adminCommand, parseId, storeFaultOf, wholeNumber } from '../../command-line.ts';
 import type { AdminCommand, AdminContext } from '../context.ts';
 import { done, interrupted, problem, wrongUsage, type CommandResult } from '../../tool.ts';
 import { repeatable } from '../options.ts';
@@ -120,9 +120,10 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     if (outcome.kind === 'switched' && isLeavingReverse) await discardReplay(context, queue, outcome.epoch);
     return report(outcome, from, verdict, options);
   } catch (error) {
-    if (!isStoreUnavailable(error)) throw error;
+    if (!(error instanceof Error) || !isStoreUnavailable(error)) throw error;
+    const [fault, remedy] = storeFaultOf(error.message, ['Redis is unavailable', 'once Redis is back']);
     return problem(
-      `the connection to Redis was lost during the switch, so the mode may be ${from} or ${to}: once Redis is back, see ${adminCommand} cutover show, then run this again`,
+      `${fault} during the switch, so the mode may be ${from} or ${to}: ${remedy}, see ${adminCommand} cutover show, then run this again`,
     );
   }
 }

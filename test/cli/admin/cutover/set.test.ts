@@ -304,6 +304,29 @@ describe('cutover set', () => {
     });
   });
 
+  test('says why Redis refused it, and that the outcome is unknown', async () => {
+    const redis = await startRedis();
+    try {
+      const own = await openTestStore(redis.url);
+      await saveSettings(own, prefix, 'acme', defaultSettings);
+      await own.hset(cutoverKey(prefix), { mode: 'shadow', epoch: 1, since: Date.now(), by: 'test' });
+      await own.call('CONFIG', 'SET', 'min-replicas-to-write', '1');
+      await closeRedis(own);
+      const { code, err } = await runTool(
+        { ...env(), REDIS_URL: redis.url },
+        'cutover set mirror --force --hold 60',
+      );
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: expect.stringMatching(
+          /^error: Redis has too few replicas \(NOREPLICAS .*\) during .* the mode may be shadow or mirror: start them, .* cutover show, then run this again\n$/m,
+        ),
+      });
+    } finally {
+      await redis.stop();
+    }
+  });
+
   test('is refused while an instance is silent, until --assume-stopped names it', async () => {
     await join();
     await registerElsewhere('web-9', 60_000);
