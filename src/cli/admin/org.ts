@@ -107,6 +107,10 @@ async function setOrganization(
     );
   }
   const given = givenSettings(options);
+  if (current !== undefined && Object.keys(given).length === 0) {
+    const text = `Organization ${id} exists, and no setting was given: nothing was changed.`;
+    return done(organizationRecord(id, current), `${text}\n\n${describeSettings(current)}`);
+  }
   const faults = settingsFaults({ ...defaultSettings, ...current, ...given });
   if (faults.length > 0) return wrongUsage(`${faults.join('; ')}: nothing was changed`);
 

@@ -77,6 +77,18 @@ describe('org', () => {
     expect(shown).toHaveProperty('objectImageUrlTemplate', 'https://c.example/{objectDefinitionId}');
   });
 
+  test('set without a setting changes nothing of an organization that exists', async () => {
+    const settings = { comparison: 'exact', min: '2', max: '9' };
+    await store.hset(`${base}settings`, settings);
+    const { code, out } = await admin('org set acme');
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^Organization acme exists.*: nothing was changed/),
+    });
+    // Settings made here, even to what they were, are no longer changed by a migration.
+    expect(await store.hgetall(`${base}settings`)).toEqual(settings);
+  });
+
   test('list shows every organization', async () => {
     expect((await admin('org list')).out).toContain('org set');
     await admin('org set zeta');
