@@ -10,8 +10,15 @@ import sharp from 'sharp';
 import { isPublicAddress } from '../../src/migration/pictures/addresses.ts';
 import { fetchPicture, PictureError } from '../../src/migration/pictures/fetch.ts';
 import { readPicture } from '../../src/migration/pictures/folder.ts';
+import { settleChange } from '../../src/cutover/adopt/adoption.ts';
+import { recordVerified } from '../../src/cutover/verdict/verified.ts';
+import { storeTime } from '../../src/redis/connection/client.ts';
+import { script } from '../../src/redis/connection/script-loader.ts';
+import { cutoverKey, forwardedOrganizationsKey } from '../../src/redis/keys.ts';
 import { createTool, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { useTestStore } from '../support/use-store.ts';
+
+const beginChange = script<(string | number)[], number>('cutover/adopt/begin_change');
 
 const store = await useTestStore();
 
@@ -120,10 +127,28 @@ describe('apply --copy-pictures', () => {
       async (own: string) => await store.hset(`${own}cutover:unsettled`, 'u1', `1:${Date.now() + 60_000}:3`),
     ],
     ['been adopted meanwhile', async (own: string) => await store.hset(`${own}p:u1`, 'as', 1)],
+    [
+      'a change that was not adopted, and settled by a read meanwhile',
+      async (own: string) => {
+        await beginChange(store, own, 0, '', 'u1', 0, '1');
+        await settleChange(store, own, 'u1', '', (await storeTime(store)) + 1);
+      },
+    ],
+    [
+      'a change that was not adopted, and settled by a verify meanwhile',
+      async (own: string, prefix: string) => {
+        await store.hset(cutoverKey(prefix), 'mode', 'mirror');
+        await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
+        await beginChange(store, own, 0, '', 'u1', 0, '1');
+        const snapshotAt = (await storeTime(store)) + 1;
+        await recordVerified(store, prefix, { snapshotAt, replicationIds: '', hasConflicts: false });
+        await store.del(cutoverKey(prefix));
+      },
+    ],
   ])('keeps the URL of a user who has %s: the picture there may be another one by now', async (_, change) => {
     const tool = createTool();
     const own = `${tool.prefix}{acme}:`;
-    meanwhile = async () => await change(own);
+    meanwhile = async () => await change(own, tool.prefix);
     const profile = { organizationId: 'acme', userId: 'u1', profilePictureUrl: `${base}/late` };
     const folder = writeSource({ profiles: [profile] });
     const args = ['apply', '--source', folder, '--copy-pictures', '--allow-private-addresses'];

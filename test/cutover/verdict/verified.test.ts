@@ -151,7 +151,13 @@ describe('what is on record of an organization', () => {
       replicationIds: '',
       hasConflicts: false,
     });
-    expect((await store.hkeys(key)).sort()).toEqual(['barrier', 'denylist-at', 'drawn', 'name:new']);
+    expect((await store.hkeys(key)).sort()).toEqual([
+      'barrier',
+      'denylist-at',
+      'drawn',
+      'name:new',
+      'settled-due',
+    ]);
   });
 
   test.each([

@@ -50,8 +50,12 @@ local function mark_unsettled(user, number, ms_until)
   redis.call('HSET', unsettled_key(), user, table.concat(marks, ' '))
 end
 
--- Whether a change of the user was not adopted yet, and its outcome may have become visible after a time (ms).
+-- The latest time (ms) at which a mark was due that was settled without the adoption of its change, of whatever user.
+local function settled_due() return tonumber(redis.call('HGET', adoptions_key(), 'settled-due') or 0) end
+
+-- Whether a change of the user that was not adopted may have become visible after a time (ms).
 local function is_unsettled_after(user, time)
+  if settled_due() > time then return true end
   for due in string.gmatch(redis.call('HGET', unsettled_key(), user) or '', '%d+:(%d+)%S*') do
     if tonumber(due) > time then return true end
   end
@@ -62,10 +66,13 @@ end
 local function settle(user, settled, due)
   local marks = redis.call('HGET', unsettled_key(), user)
   if not marks then return end
-  local rest = {}
+  local rest, latest = {}, 0
   for mark, number, at in string.gmatch(marks, '((%d+):(%d+)%S*)') do
-    if number ~= settled and tonumber(at) > due then rest[#rest + 1] = mark end
+    if number ~= settled then
+      if tonumber(at) > due then rest[#rest + 1] = mark else latest = math.max(latest, tonumber(at)) end
+    end
   end
+  if latest > settled_due() then redis.call('HSET', adoptions_key(), 'settled-due', latest) end
   if #rest == 0 then
     redis.call('HDEL', unsettled_key(), user)
   else
