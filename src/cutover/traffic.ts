@@ -18,6 +18,7 @@ import { createFindings } from './compare/findings.ts';
 import type { Gap } from './compare/pending.ts';
 import type { ForwardedChange, Credentials } from './forward/calls.ts';
 import { observed } from './forward/content.ts';
+import { isMultipart } from './forward/headers.ts';
 import { stopTimeout, type LegacyRequest, type LegacyResponse } from './forward/legacy.ts';
 
 /** Requests while the legacy service is the authority. */
@@ -119,7 +120,8 @@ export function createTraffic(options: TrafficOptions) {
           findings.recordGap(organizationId, 'unmarked-change', outcomeDelay(legacy));
       };
     }
-    const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap);
+    const isUpload = operation === 'putProfile' && isMultipart(change.request.headers);
+    const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap, isUpload);
     // Otherwise anybody could hold up others, and leave keys behind by making up organizations.
     if (found?.kind === 'unknown') return unmarked('unknown-key');
     try {

@@ -98,11 +98,15 @@ async function outcomeOf(response: LegacyResponse, whole: Buffer | undefined): P
   return { kind: status >= 400 && status < 500 ? 'refused' : 'unknown' };
 }
 
-/** Settles a change that could not be marked: if the legacy service makes it, a gap is recorded. */
+/**
+ * Settles a change that could not be marked: if the legacy service makes it, a gap is recorded. `isUpload`: it may bring
+ * a picture.
+ */
 export function settleUnmarked(
   { store, legacy, findings }: MirrorOptions,
   { organizationId, base }: Credentials,
   gap: Gap,
+  isUpload = false,
 ): Settle {
   if (!findings.hasRoomFor(organizationId)) {
     throw new ProblemError(
@@ -116,6 +120,8 @@ export function settleUnmarked(
     // That an organization that is unknown here exists, only an accepted change shows.
     const mayBeMadeUp = isUnknown && gap === 'unknown-key';
     if (mayBeMadeUp && !(await organizationExists(store, base).catch(() => true))) return;
-    findings.recordGap(organizationId, gap, isUnknown ? outcomeDelay(legacy) : 0);
+    const pendingMs = isUnknown ? outcomeDelay(legacy) : 0;
+    findings.recordGap(organizationId, gap, pendingMs);
+    if (isUpload) findings.recordGap(organizationId, 'unmarked-upload', pendingMs);
   };
 }

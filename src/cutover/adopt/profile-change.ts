@@ -5,8 +5,7 @@ import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
-import { valuesOf } from '../forward/headers.ts';
-import type { LegacyRequest } from '../forward/legacy.ts';
+import { isMultipart } from '../forward/headers.ts';
 import type { Admission } from '../switch/instance.ts';
 import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
@@ -35,7 +34,7 @@ async function markProfileChange(
 ): Promise<Settle> {
   const { store, legacy, findings, cutover, inBackground, signal } = options;
   const { organizationId, base } = credentials;
-  const isForm = isMultipart(request);
+  const isForm = isMultipart(request.headers);
   const [, number] = await Promise.all([
     findings.register(organizationId),
     beginChange(store, base, admission.epoch, '', userId, visibleAfter(legacy), isForm ? '1' : ''),
@@ -125,11 +124,6 @@ async function markProfileChange(
         return findings.recordFailedAdoption(organizationId, userId, number, 'mode-switched');
     }
   };
-}
-
-/** Whether a change is sent as a form, as one with a picture is (contract 4.2). */
-function isMultipart({ headers }: LegacyRequest): boolean {
-  return valuesOf(headers, 'content-type').some((type) => /^\s*multipart\//i.test(type));
 }
 
 /** What the answer to a PUT (contract 2.2) does not say. */

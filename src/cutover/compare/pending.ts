@@ -14,6 +14,8 @@ export type Comparison =
 export type Gap =
   | 'unmarked-change'
   | 'unknown-key'
+  /** Beside one of these two, where the change may have brought a picture. */
+  | 'unmarked-upload'
   | 'denylist-outcome-unknown'
   | 'denylist-response-unreadable'
   | 'denylist-change-interrupted';

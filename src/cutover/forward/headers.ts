@@ -75,6 +75,11 @@ function namedByConnection(raw: RawHeaders): string[] {
   return valuesOf(raw, 'connection').flatMap((value) => value.toLowerCase().split(/[\s,]+/));
 }
 
+/** Whether a request is sent as a form, as a change with a picture is (contract 4.2). */
+export function isMultipart(raw: RawHeaders): boolean {
+  return valuesOf(raw, 'content-type').some((type) => /^\s*multipart\//i.test(type));
+}
+
 /** All values under a name, which is given in lower case. */
 export function valuesOf(raw: RawHeaders, name: string): string[] {
   return raw.filter((_value, position) => position % 2 === 1 && raw[position - 1]?.toLowerCase() === name);

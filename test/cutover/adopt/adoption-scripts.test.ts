@@ -4,6 +4,7 @@ import { removeAbandonedStage } from '../../../src/redis/denylist.ts';
 import { storeTime } from '../../../src/redis/connection/client.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
+  adoptionsKey,
   auditKey,
   denylistChangeKey,
   denylistKey,
@@ -153,6 +154,18 @@ describe('an adoption', () => {
     expect(left).toEqual(after);
     const isGivenUp = before['pf'] !== undefined && after['pf'] === undefined;
     expect(await store.zrange(unreferencedPicturesKey(base), '0', '-1')).toEqual(isGivenUp ? ['f.png'] : []);
+  });
+
+  test('keeps a copy of the picture shown only if it is not older than an upload that was not marked', async () => {
+    await store.hset(adoptionsKey(base), 'unmarked-upload', 2000);
+    const copy = { pf: 'f.png', po: 'https://x/1', pt: '2000' };
+    await store.hset(profileKey(base, 'ada'), { t: 1, ...copy });
+    await adopt({ picture: copy.po });
+    expect(await stored('ada')).toMatchObject(copy);
+    await store.hset(profileKey(base, 'ada'), 'pt', 1999);
+    await adopt({ picture: copy.po });
+    const { pf, po, pt, pu } = await stored('ada');
+    expect({ pf, po, pt, pu }).toEqual({ pf: undefined, po: undefined, pt: undefined, pu: copy.po });
   });
 
   test('stores an avatar’s URL only where its reference does not lead to it', async () => {

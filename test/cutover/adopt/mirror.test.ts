@@ -804,6 +804,9 @@ test('an accepted change with a key that Redis does not have leaves a gap on rec
   expect(await put({ username: 'Unknown' }, 'only-there')).toBe(200);
   const gaps = () => here.bridge.store.hgetall(gapsKey(here.organization.base));
   await until(async () => (await gaps())['unknown-key'] !== undefined);
+  expect(await gaps()).not.toHaveProperty('unmarked-upload');
+  await upload(here, 'only-there');
+  await until(async () => (await gaps())['unmarked-upload'] !== undefined);
 });
 
 test('changes for an organization that exists nowhere leave nothing behind', async () => {

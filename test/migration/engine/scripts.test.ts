@@ -8,6 +8,7 @@ import {
   migrateRename,
 } from '../../../src/migration/engine/scripts.ts';
 import {
+  adoptionsKey,
   apiKeyIdsKey,
   apiKeyKey,
   denylistKey,
@@ -179,9 +180,9 @@ describe('a profile of the source', () => {
 
   test('keeps the copy of the picture that it shows, and that alone', async () => {
     const shows = (url: string, t: string) => apply('ada', { fields: ['w', t, 'pu', url], t });
-    await store.hset(profileKey(base, 'ada'), { pf: 'a.png', po: 'https://x/1', t: 100 });
+    await store.hset(profileKey(base, 'ada'), { pf: 'a.png', po: 'https://x/1', pt: 2000, t: 100 });
     expect(await shows('https://x/1', '200')).toEqual(applied('updated'));
-    expect(await stored('ada')).toEqual({ pf: 'a.png', po: 'https://x/1', w: '200', t: '200' });
+    expect(await stored('ada')).toEqual({ pf: 'a.png', po: 'https://x/1', pt: '2000', w: '200', t: '200' });
     expect(await shows('https://x/2', '300')).toEqual(applied('updated'));
     expect(await stored('ada')).toEqual({ pu: 'https://x/2', w: '300', t: '300' });
     expect(await unreferenced()).toEqual(['a.png']);
@@ -384,7 +385,7 @@ describe('the copy of a picture', () => {
     await pending(Date.now());
     await store.hset(profileKey(base, 'ada'), { pu: url, t: 100 });
     expect(await put()).toBe('put');
-    expect(await stored('ada')).toEqual({ pf: 'a.png', po: url, t: '100' });
+    expect(await stored('ada')).toEqual({ pf: 'a.png', po: url, pt: '0', t: '100' });
     expect(await unreferenced()).toEqual([]);
   });
 
@@ -407,6 +408,14 @@ describe('the copy of a picture', () => {
     await store.hset(unsettledKey(base), 'ada', '1:500:100 2:2000:100:7');
     expect(await put(1999)).toBe('in-doubt');
     expect(await stored('ada')).toEqual({ pu: url });
+    expect(await put(2000)).toBe('put');
+  });
+
+  test('is left to the sweep if it was fetched before an upload that was not marked', async () => {
+    await pending(Date.now());
+    await store.hset(profileKey(base, 'ada'), { pu: url });
+    await store.hset(adoptionsKey(base), 'unmarked-upload', 2000);
+    expect(await put(1999)).toBe('in-doubt');
     expect(await put(2000)).toBe('put');
   });
 

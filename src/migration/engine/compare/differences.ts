@@ -1,6 +1,7 @@
 import { decodeReference } from '../../../domain/profile.ts';
 import { pairsOf } from '../../../lib/collections/pairs.ts';
 import { formatInstant } from '../../../lib/iso8601.ts';
+import { adoptionsKey } from '../../../redis/keys.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
@@ -70,12 +71,14 @@ async function compareProfiles(
 ): Promise<Difference[][]> {
   const rows = records.map(({ userId, username }) => [userId, normalizedIn(organization, username)] as const);
   const found = await readProfiles(context, organization, rows);
+  const outdatedBefore = await context.store.hget(adoptionsKey(organization.base), 'unmarked-upload');
   return records.map((record, position) => {
     const { stored = new Map<string, string>(), holder } = found[position] ?? {};
     const source = new Map(pairsOf(profileFields(record, context.pictureUrlPrefix)));
     const [file, copiedFrom] = [stored.get('pf'), stored.get('po')];
-    // A picture that was copied here is the source's.
-    if (file !== undefined && copiedFrom !== undefined && copiedFrom === source.get('pu')) {
+    const isOutdated = Number(stored.get('pt') ?? 0) < Number(outdatedBefore);
+    // A picture that was copied here is the source's, unless it may be older.
+    if (file !== undefined && copiedFrom !== undefined && copiedFrom === source.get('pu') && !isOutdated) {
       source.delete('pu');
       source.set('pf', file);
     }

@@ -61,6 +61,8 @@ for name, gap in pairs(found.gaps) do
     gap.count, first, last = gap.count + known.count, known.first, math.max(last, known.last)
   end
   redis.call('HSET', gaps_key(), name, cjson.encode({ count = gap.count, first = first, last = last }))
+  -- This outlasts the gap: a copy from before may be older, although its URL is the same.
+  if name == 'unmarked-upload' then redis.call('HSET', adoptions_key(), name, last) end
 end
 
 local since = tonumber(redis.call('HGET', comparisons_key(), 'since') or 0)

@@ -80,6 +80,11 @@ local function settle(user, settled, due)
   end
 end
 
+-- Whether a copy that was fetched at this time (ms) may be older than an upload that was forwarded unmarked.
+local function is_outdated_copy(fetched_at)
+  return (tonumber(fetched_at) or 0) < tonumber(redis.call('HGET', adoptions_key(), 'unmarked-upload') or 0)
+end
+
 -- Makes a profile show the picture at the legacy service again instead of its copy here: there may be another one at
 -- the same URL by now.
 local function drop_copy(user)
@@ -87,7 +92,7 @@ local function drop_copy(user)
   local copy = redis.call('HMGET', profile, 'pf', 'po')
   if not copy[1] or not copy[2] then return end
   redis.call('ZADD', unreferenced_pictures_key(), now_ms(), copy[1])
-  redis.call('HDEL', profile, 'pf', 'po')
+  redis.call('HDEL', profile, 'pf', 'po', 'pt')
   redis.call('HSET', profile, 'pu', copy[2])
 end
 

@@ -44,8 +44,8 @@ end
 
 local function was_ours(have) return have.b ~= nil and not is_ours(have.b) end
 
--- A picture that was copied here stays while the source shows the URL it came from; so does a reference that was set
--- here and leads to the URL that the source shows: the legacy service may not show references.
+-- A picture that was copied here stays while the source shows the URL it came from, unless it may be older; so does a
+-- reference that was set here and leads to the URL that the source shows: the legacy service may not show references.
 local function fields_of(row, have)
   local fields = { unpack(row, 5) }
   local has_reference = have.pr and not have.pu and (have.at or was_ours(have))
@@ -55,7 +55,7 @@ local function fields_of(row, have)
     if fields[i] == 'pu' then shown = i end
   end
   if not shown then return fields end
-  if have.pf and have.po == fields[shown + 1] then
+  if have.pf and have.po == fields[shown + 1] and not is_outdated_copy(have.pt) then
     fields[shown], fields[shown + 1] = 'pf', have.pf
   elseif has_reference and url_of(have.pr) == fields[shown + 1] then
     fields[shown], fields[shown + 1] = 'pr', have.pr
@@ -72,11 +72,12 @@ local function may_differ(have, field, value)
   return field == 'au' and not have.au and have.ar ~= nil and url_of(have.ar) == value
 end
 
--- Who wrote the profile (b), when it was adopted (as, at) and where its picture came from (po) are not part of what
--- the source says.
+-- Who wrote the profile (b), when it was adopted (as, at), and where and when its picture was copied (po, pt) are not
+-- part of what the source says.
 local function is_same(have, count, fields)
   if have.b then count = count - 1 end
   if have.po then count = count - 1 end
+  if have.pt then count = count - 1 end
   if have.at then count = count - 2 end
   local expected = #fields / 2
   for i = 1, #fields, 2 do
@@ -147,10 +148,10 @@ local function update(row, position, profile, old)
   if have.u == row[3] and row[4] ~= normalized_name and holder_of(index, row[4]) == user then release(index, row[4]) end
   local file = pick(fields, 'pf')
   if have.pf and have.pf ~= file then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
-  if have.po and have.pf == file then fields[#fields + 1], fields[#fields + 2] = 'po', have.po end
   if file and have.pf ~= file then redis.call('ZREM', unreferenced_pictures_key(), file) end
   redis.call('DEL', profile)
   redis.call('HSET', profile, unpack(fields))
+  if have.po and have.pf == file then redis.call('HSET', profile, 'po', have.po, 'pt', have.pt or 0) end
   if have.at then redis.call('HSET', profile, 'as', have.as or 0, 'at', have.at) end
   redis.call('HDEL', lost_names_key(), user)
   return 'updated'

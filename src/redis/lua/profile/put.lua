@@ -66,7 +66,7 @@ if name ~= '' then
   set[5], set[6] = 'u', name
 end
 if picture ~= 'keep' then
-  redis.call('HDEL', profile, 'pf', 'pr', 'pu', 'po')
+  redis.call('HDEL', profile, 'pf', 'pr', 'pu', 'po', 'pt')
   if picture == 'file' then
     redis.call('ZREM', unreferenced_pictures_key(), picture_value)
     if queued then redis.call('SADD', replay_files_key(), picture_value) end

@@ -251,16 +251,19 @@ describe('an uploaded file', () => {
   });
 
   test('stays with the profile that still has it, with the URL that the legacy service shows it at', async () => {
+    const before = await storeTime(store);
     await upload('ada', 'one.png');
     const [uploaded] = await queue.read(organizationId, 1);
     await queue.complete(organizationId, uploaded?.id ?? '', 'k', {
       file: 'one.png',
       url: 'https://legacy.example/1',
     });
-    expect(await store.hmget(`${base}p:ada`, 'pf', 'po')).toEqual(['one.png', 'https://legacy.example/1']);
+    const [pf, po, pt] = await store.hmget(`${base}p:ada`, 'pf', 'po', 'pt');
+    expect([pf, po]).toEqual(['one.png', 'https://legacy.example/1']);
+    expect(Number(pt)).toBeGreaterThanOrEqual(before);
     expect(await store.zcard(unreferencedPicturesKey(base))).toBe(0);
     expect(await upload('ada', 'two.png')).toMatchObject({ unusedFile: 'one.png' });
-    expect(await store.hget(`${base}p:ada`, 'po')).toBeNull();
+    expect(await store.hmget(`${base}p:ada`, 'po', 'pt')).toEqual([null, null]);
   });
 });
 

@@ -52,11 +52,11 @@ if name then claim(index, shown.normalizedName, user) end
 set('u', name)
 
 local is_kept = shown.picture and (
-  (have.pf and have.po == shown.picture)
+  (have.pf and have.po == shown.picture and not is_outdated_copy(have.pt))
   or (have.pr and (url_of(have.pr) == shown.picture or have.pu == shown.picture)))
 if not is_kept then
   if have.pf then redis.call('ZADD', unreferenced_pictures_key(), now_ms(), have.pf) end
-  redis.call('HDEL', profile, 'pf', 'pr', 'po')
+  redis.call('HDEL', profile, 'pf', 'pr', 'po', 'pt')
   set('pu', shown.picture)
 end
 

@@ -15,4 +15,6 @@ local fields = queued_entry(id)
 if not fields then return end
 remove_entry(id, fields)
 local profile = profile_key(fields.user)
-if file ~= '' and redis.call('HGET', profile, 'pf') == file then redis.call('HSET', profile, 'po', url) end
+if file ~= '' and redis.call('HGET', profile, 'pf') == file then
+  redis.call('HSET', profile, 'po', url, 'pt', now_ms())
+end
