@@ -53,7 +53,9 @@ const whileAdmitted: typeof whileRegistered = async ({ store, prefix, signal }, 
   try {
     const { mode, epoch, release } = await Promise.resolve(cutover.admitChange()).catch((cause) => {
       throw new MigrationError(
-        'a switch of the mode is under way: once it has ended (profile-bridge admin cutover show), run the same command again',
+        cutover.hasLostSwitch()
+          ? 'Redis has lost the last switch of the mode: choose the mode again with profile-bridge admin cutover set, then run the same command again'
+          : 'a switch of the mode is under way: once it has ended (profile-bridge admin cutover show), run the same command again',
         { cause },
       );
     });

@@ -64,6 +64,7 @@ export async function joinCutover(store: RedisClient, options: CutoverOptions) {
   let ranAt = heardAt;
   let resumedAt = -Infinity;
   const watching = setInterval(wasPaused, pauseInterval).unref();
+  reportLoss({ ...position, isRegressed: false, isLost: false }, position);
 
   return {
     id,

@@ -17,6 +17,8 @@ export interface Announcement {
   since: number;
   /** Whether Redis has lost the mode, and may have been the authority. */
   isLost: boolean;
+  /** Whether Redis has lost a switch that an instance has seen, as in a failover, and no mode has been set since. */
+  hasLostSwitch: boolean;
   underWay?: { to: Mode; phase: SwitchPhase };
 }
 
@@ -31,22 +33,24 @@ export interface Position {
   since: number;
   /** The phase that the instance has to acknowledge. */
   phase: SwitchPhase | undefined;
-  /** Whether the store has returned to an earlier state, as after a failover. */
+  /** Whether the store has returned to an earlier state, as after a failover, and no mode has been set since. */
   isRegressed: boolean;
   /** Whether nobody knows the authority any more: then no request may be served. */
   isLost: boolean;
 }
 
 /** The position of an instance that has seen the epoch `seen`, after an announcement. */
-export function follow({ mode, epoch, since, isLost, underWay }: Announcement, seen: number): Position {
-  const isRegressed = epoch < seen;
+export function follow(announcement: Announcement, seen: number): Position {
+  const { mode, epoch, since, isLost, hasLostSwitch, underWay } = announcement;
+  const isBehind = epoch < seen;
+  const isRegressed = isBehind || hasLostSwitch;
   const haveReadsMoved = underWay?.phase === 'reads';
   return {
     reads: haveReadsMoved ? underWay.to : mode,
     changes: underWay === undefined && !isRegressed && !isLost ? mode : undefined,
     epoch: Math.max(epoch, seen),
     since,
-    phase: isRegressed ? undefined : underWay?.phase,
+    phase: isBehind ? undefined : underWay?.phase,
     isRegressed,
     isLost: isLost && !haveReadsMoved,
   };

@@ -14,6 +14,7 @@ interface StoredMode {
   since: string;
   to: string;
   phase: string;
+  lost: number;
 }
 
 export type HeartbeatReply =
@@ -82,7 +83,7 @@ export async function readCutover(store: RedisClient, prefix: string) {
   const [time, fields] = await cutoverRead(store, cutoverKey(prefix));
   const now = Number(time);
   const stored = Object.fromEntries(pairsOf(fields));
-  const { mode = '', epoch = '0', since = '', by = '', to = '', phase = '', gap = '' } = stored;
+  const { mode = '', epoch = '0', since = '', by = '', to = '', phase = '', lost = '0', gap = '' } = stored;
   const { verified = '', 'verified-on': verifiedOn = '', 'switched-on': switchedOn = '' } = stored;
   const [, gapAt, reason] = /^(\d+) (.*)$/s.exec(gap) ?? [];
   const instances = fieldsBelow('beat:', stored).map(([id, beat]) => {
@@ -100,7 +101,7 @@ export async function readCutover(store: RedisClient, prefix: string) {
     };
   });
   return {
-    ...toAnnouncement({ mode, epoch: Number(epoch), since, to, phase }),
+    ...toAnnouncement({ mode, epoch: Number(epoch), since, to, phase, lost: Number(lost) }),
     /** Whether a mode is stored; it is native otherwise, unless it was lost. */
     isStored: mode !== '',
     now,
@@ -115,19 +116,18 @@ export async function readCutover(store: RedisClient, prefix: string) {
     instances: instances.sort((one, other) => (one.id < other.id ? -1 : 1)),
     /** The replication IDs when Redis last became the authority. */
     ...(switchedOn !== '' && { switchedOn }),
-    /** Whether an instance has seen a later switch than the last one on record, as after a failover. */
-    hasLostSwitch: instances.some(({ epoch: seen }) => seen > Number(epoch)),
     /** The modes so far, oldest first. */
     history: toHistory(fieldsBelow('history:', stored)),
   };
 }
 
-export function toAnnouncement({ mode, epoch, since, to, phase }: StoredMode): Announcement {
+export function toAnnouncement({ mode, epoch, since, to, phase, lost }: StoredMode): Announcement {
   return {
     mode: isMode(mode) ? mode : 'native',
     epoch,
     since: Number(since),
     isLost: mode === '' && epoch > 0,
+    hasLostSwitch: lost > 0,
     ...(isMode(to) && { underWay: { to, phase: phase as SwitchPhase } }),
   };
 }

@@ -76,6 +76,18 @@ test.each([['apply'], ['apply', '--follow']])(
   },
 );
 
+test('migrate apply writes nothing while Redis has lost the last switch', async () => {
+  const tool = createTool(undefined, prefix);
+  await setMode('mirror');
+  await store.hset(cutoverKey(prefix), 'lost', 2);
+  const { exitCode, err } = await tool.text('apply', '--source', source());
+  expect(err).toMatch(
+    /^error: Redis has lost the last switch of the mode: .* admin cutover set, then run the/,
+  );
+  expect(exitCode).toBe(1);
+  expect(await keysOf(store, `${prefix}{`)).toEqual([]);
+});
+
 test('migrate apply writes in mirror as it does without a cut-over', async () => {
   const tool = createTool(undefined, prefix);
   await setMode('mirror');

@@ -95,7 +95,7 @@ const ids = ['a', 'b'];
 const other = (mode: Mode): Mode => (mode === 'mirror' ? 'reverse' : 'mirror');
 
 function start({ from, writes, switches, faults, pauses, losses = 0 }: Scenario): World {
-  let store: StoreState = { mode: from, epoch: 1, done: '', beats: {} };
+  let store: StoreState = { mode: from, epoch: 1, lost: 0, done: '', beats: {} };
   const instances: Record<string, Instance> = {};
   for (const id of ids) {
     store = heartbeat(store, id, 0, '-', 'none');
@@ -412,6 +412,7 @@ function keyOf({
   const parts: unknown[] = [
     store.mode,
     store.epoch,
+    store.lost,
     store.done,
     legacy,
     redis,
@@ -445,6 +446,7 @@ function keyOf({
       parts.push(
         isLate,
         announced.isLost,
+        announced.hasLostSwitch,
         announced.mode,
         announced.epoch,
         announced.underWay?.to,

@@ -48,7 +48,7 @@ async function join(legacy = true, replay = false): Promise<Cutover> {
 
 const read = () => readCutover(store, prefix);
 const advance = (phase: string) => cutoverAdvance(store, key, 'token', phase, lease, 1, 'test');
-const acknowledged = (phase: string) =>
+const acknowledged = (phase: string | undefined) =>
   until(async () => (await read()).instances.every((one) => one.acknowledged === phase));
 describe('the first mode', () => {
   test('is shadow if the legacy service is known: a fresh bridge takes no authority', async () => {
@@ -221,16 +221,32 @@ describe('an instance', () => {
     expect([one.mode(), one.mayReplay()]).toEqual(['reverse', false]);
   });
 
-  test('refuses changes if Redis has lost a switch, until another one raises the epoch', async () => {
+  test('replays nothing, and admits no change, if it starts once another one has found that Redis has lost a switch', async () => {
+    await store.hset(key, { mode: 'reverse', epoch: 7, since: 1 });
+    const one = await join(true, true);
+    await store.hset(key, 'epoch', '6');
+    await until(() => one.hasLostSwitch());
+    await one.close();
+    const late = await join(true, true);
+    expect([late.hasLostSwitch(), late.mayReplay(), mustWait(late)]).toEqual([true, false, true]);
+    expect((await runTool(env(), 'cutover status')).out).toContain('Redis has lost the last switch');
+  });
+
+  test('refuses changes if Redis has lost a switch, until a mode is in force again', async () => {
     const one = await join();
     await store.hset(key, 'epoch', '7');
     await until(() => admitAtOnceOrUndefined(one)?.epoch === 7);
     await store.hset(key, 'epoch', '6');
     await until(() => mustWait(one));
-    expect(await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease)).toEqual(['begun', 8]);
+    const begin = () => cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+    expect(await begin()).toEqual(['begun', 8]);
     await acknowledged('stop');
     await cutoverWithdraw(store, key, 'token');
-    await until(() => admitAtOnceOrUndefined(one)?.epoch === 8);
+    await acknowledged(undefined);
+    expect([one.hasLostSwitch(), mustWait(one)]).toEqual([true, true]);
+    expect(await begin()).toEqual(['begun', 9]);
+    for (const phase of ['stop', 'reads']) await until(async () => (await advance(phase))[0] === 'ready');
+    await until(() => admitAtOnceOrUndefined(one)?.epoch === 9);
   });
 });
 

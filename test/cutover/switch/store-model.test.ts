@@ -13,7 +13,16 @@ import {
   cutoverWithdraw,
 } from '../../../src/cutover/switch/registry.ts';
 import { freshPrefix } from '../../support/redis.ts';
-import { advance, begin, emptied, forget, heartbeat, withdraw, type StoreState } from './store-model.ts';
+import {
+  advance,
+  begin,
+  emptied,
+  forget,
+  heartbeat,
+  regressed,
+  withdraw,
+  type StoreState,
+} from './store-model.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();
@@ -50,6 +59,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('withdraw' as const), token }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('expire' as const) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('empty' as const) }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('regress' as const) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('silence' as const), id: instance }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('forget' as const), id: instance }) },
 );
@@ -60,7 +70,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
     fc.asyncProperty(steps, async (sequence) => {
       const prefix = freshPrefix();
       const key = `${prefix}cutover`;
-      let model: StoreState = { mode: 'shadow', epoch: 0, done: '', beats: {} };
+      let model: StoreState = { mode: 'shadow', epoch: 0, lost: 0, done: '', beats: {} };
       await store.hset(key, 'mode', 'shadow', 'since', '1');
       let highest = 0;
 
@@ -86,7 +96,8 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             expect(reply).toMatchObject({
               kind: 'ok',
               mode: model.mode,
-              epoch: model.epoch,
+              epoch: Math.max(model.epoch, model.lost),
+              lost: model.lost,
               to: model.underWay?.to ?? '',
               phase: model.underWay?.phase ?? '',
             });
@@ -123,6 +134,12 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             model = emptied;
             await store.unlink(key);
             break;
+          case 'regress':
+            highest = Math.max(highest, model.epoch);
+            model = regressed(model);
+            await store.hset(key, 'epoch', model.epoch);
+            await store.hdel(key, 'to', 'phase', 'token', 'until');
+            break;
           case 'silence': {
             const beat = model.beats[one.id];
             if (beat === undefined) break;
@@ -135,10 +152,11 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             await cutoverRemove(store, key, one.id, '');
         }
       }
-      const { mode: stored, epoch, underWay, instances } = await readCutover(store, prefix);
-      expect({ stored, epoch, to: underWay?.to, phase: underWay?.phase }).toEqual({
+      const { mode: stored, epoch, hasLostSwitch, underWay, instances } = await readCutover(store, prefix);
+      expect({ stored, epoch, hasLostSwitch, to: underWay?.to, phase: underWay?.phase }).toEqual({
         stored: model.mode || 'native',
         epoch: model.epoch,
+        hasLostSwitch: model.lost > 0,
         to: model.underWay?.to,
         phase: model.underWay?.phase,
       });

@@ -17,19 +17,22 @@ export interface StoreState {
   /** Empty if none is stored. */
   mode: Mode | '';
   epoch: number;
+  /** The highest epoch that instances have seen, once Redis has lost it and until a mode is set; else 0. */
+  lost: number;
   underWay?: { to: Mode; phase: SwitchPhase; token: string; isExpired: boolean };
   /** The token of the last switch that was made. */
   done: string;
   beats: Record<string, Beat>;
 }
 
-export function announcement({ mode, epoch, underWay }: StoreState): Announcement {
+export function announcement({ mode, epoch, lost, underWay }: StoreState): Announcement {
   const isLost = mode === '' && epoch > 0;
   return {
     mode: mode === '' ? 'native' : mode,
-    epoch,
+    epoch: Math.max(epoch, lost),
     since: 0,
     isLost,
+    hasLostSwitch: lost > 0,
     ...(underWay && { underWay: { to: underWay.to, phase: underWay.phase } }),
   };
 }
@@ -57,9 +60,12 @@ function settled(state: StoreState): StoreState {
   return isOver ? withdrawn(state) : state;
 }
 
-/** Where no mode is stored, it becomes shadow unless Redis may have been the authority. */
+/** Where no mode is stored, it becomes shadow unless Redis may have been the authority; a lost switch is noted. */
 function withMode(state: StoreState, seen: number, authority: Authority | 'none'): StoreState {
-  if (state.mode !== '') return state;
+  if (state.mode !== '') {
+    const isLoss = authority !== 'none' && seen > Math.max(state.epoch, state.lost);
+    return isLoss ? { ...state, lost: seen } : state;
+  }
   if (authority === 'none') return state.epoch > 0 ? state : { ...state, mode: 'shadow' };
   if (authority === 'legacy' && state.epoch === 0) return { ...state, mode: 'shadow', epoch: seen };
   return { ...state, epoch: Math.max(state.epoch, seen) };
@@ -75,7 +81,7 @@ export function heartbeat(
   const state = withMode(settled(before), seen, authority);
   const beat: Beat =
     authority === 'none'
-      ? { epoch: state.epoch, phase: state.underWay?.phase ?? '-', isSilent: false }
+      ? { epoch: Math.max(state.epoch, state.lost), phase: state.underWay?.phase ?? '-', isSilent: false }
       : { epoch: seen, phase, isSilent: false };
   return settled({ ...state, beats: { ...state.beats, [id]: beat } });
 }
@@ -91,7 +97,7 @@ export function begin(
   if (state.underWay !== undefined) return { state, reply: 'busy' };
   if ((state.mode || 'native') !== from) return { state, reply: 'changed' };
   const mode = state.mode === '' && state.epoch === 0 ? 'native' : state.mode;
-  const epoch = Math.max(state.epoch, ...Object.values(state.beats).map((beat) => beat.epoch)) + 1;
+  const epoch = Math.max(state.epoch, state.lost) + 1;
   return {
     state: { ...state, mode, epoch, underWay: { to, phase: 'stop', token, isExpired: false } },
     reply: 'begun',
@@ -114,7 +120,7 @@ export function advance(
     state:
       phase === 'stop'
         ? { ...state, underWay: { ...underWay, phase: 'reads' } }
-        : { ...rest, mode: underWay.to, done: token },
+        : { ...rest, mode: underWay.to, lost: 0, done: token },
     reply: 'ready',
   };
 }
@@ -134,4 +140,9 @@ export function forget(state: StoreState, id: string): StoreState {
 }
 
 /** Redis comes back without its data. */
-export const emptied: StoreState = { mode: '', epoch: 0, done: '', beats: {} };
+export const emptied: StoreState = { mode: '', epoch: 0, lost: 0, done: '', beats: {} };
+
+/** Redis comes back in an earlier state, in which the last switch had not begun. */
+export function regressed({ underWay: _lost, ...state }: StoreState): StoreState {
+  return { ...state, epoch: Math.max(0, state.epoch - 1) };
+}

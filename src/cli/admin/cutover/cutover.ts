@@ -50,7 +50,9 @@ async function showStatus(context: AdminContext): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
   const evidence = await gatherEvidence(store, keyPrefix);
   const { state, comparisons, organizations, replay, legacyPictures } = evidence;
-  const next = state.isLost ? 'shadow' : nextMode(state.mode);
+  const next = state.isLost
+    ? 'shadow'
+    : (nextMode(state.mode) ?? (state.hasLostSwitch ? 'native' : undefined));
   const verdict = next && judge(evidence, next);
   const json = {
     ...modeJson(state),

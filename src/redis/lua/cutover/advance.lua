@@ -31,6 +31,7 @@ if state.phase == 'stop' then
   redis.call('HSET', KEYS[1], 'phase', 'reads')
 else
   redis.call('HSET', KEYS[1], 'mode', state.to, 'since', now, 'by', by, 'done', token)
+  redis.call('HDEL', KEYS[1], 'lost')
   redis.call('HSET', KEYS[1], 'history:' .. state.epoch, now .. ' ' .. state.to .. ' ' .. by)
   redis.call('HSET', KEYS[1], 'unaudited:' .. state.epoch, state.mode .. ' ' .. state.to)
   end_switch()

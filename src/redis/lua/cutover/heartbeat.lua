@@ -7,8 +7,9 @@
 -- KEYS[1]  <prefix>cutover
 --
 -- {kind, ...}, by name
---   ok                mode, epoch, since, to, phase: mode '' if none is stored: where the epoch is above 0, it was lost;
---                     to, phase '' if no switch is under way
+--   ok                mode, epoch, since, to, phase, lost: mode '' if none is stored: where the epoch is above 0, it was
+--                     lost; epoch the highest that any instance has seen; to, phase '' if no switch is under way; lost
+--                     above 0 if Redis has lost a switch, and no mode has been set since
 --   needs-legacy      mode; refused: an instance without the legacy service, in a mode other than native
 --   needs-replay      refused: an instance that cannot replay, in the mode reverse
 --   native-instances  ids; refused: no mode is stored, and instances without the legacy service serve
@@ -52,8 +53,12 @@ if authority == 'none' then
       return { kind = 'needs-replay' }
     end
   end
-  seen, phase = state.epoch, state.token and state.phase or '-'
-elseif state.mode == '' and is_bridge then
+  seen, phase = math.max(state.epoch, state.lost), state.token and state.phase or '-'
+elseif state.mode ~= '' then
+  -- Redis has come back in an earlier state. Instances that start later cannot know of the switch, and which mode holds
+  -- now is for the operator to say.
+  if tonumber(seen) > math.max(state.epoch, state.lost) then redis.call('HSET', KEYS[1], 'lost', seen) end
+elseif is_bridge then
   -- Redis has lost its data. Where it was the authority, only the operator can say who is now.
   if authority == 'legacy' and state.epoch == 0 then
     begin_in_shadow(seen)
@@ -67,5 +72,6 @@ redis.call('HSET', KEYS[1], 'beat:' .. id, now .. ' ' .. seen .. ' ' .. phase)
 -- This heartbeat may have been the last one that a withdrawal waited for.
 state = settled_state()
 return {
-  kind = 'ok', mode = state.mode, epoch = state.epoch, since = state.since, to = state.to, phase = state.phase,
+  kind = 'ok', mode = state.mode, epoch = math.max(state.epoch, state.lost), since = state.since, to = state.to,
+  phase = state.phase, lost = state.lost,
 }

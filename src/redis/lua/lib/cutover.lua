@@ -14,10 +14,10 @@ local silent_after = 4000
 local now = tonumber(now_ms())
 
 local function cutover_state()
-  local f = redis.call('HMGET', KEYS[1], 'mode', 'epoch', 'since', 'by', 'to', 'phase', 'token', 'until')
+  local f = redis.call('HMGET', KEYS[1], 'mode', 'epoch', 'since', 'by', 'to', 'phase', 'token', 'until', 'lost')
   return {
     mode = f[1] or '', epoch = tonumber(f[2] or '0'), since = f[3] or '', by = f[4] or '',
-    to = f[5] or '', phase = f[6] or '', token = f[7], expires = tonumber(f[8] or '0'),
+    to = f[5] or '', phase = f[6] or '', token = f[7], expires = tonumber(f[8] or '0'), lost = tonumber(f[9] or '0'),
   }
 end
 

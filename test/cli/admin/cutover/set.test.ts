@@ -100,7 +100,7 @@ describe('cutover set', () => {
   });
 
   test('discards what waits in a Redis that has lost the switch from reverse before the switch begins', async () => {
-    await join(true);
+    const one = await join(true);
     await set('reverse --force');
     expect(await readCutover(store, prefix)).toMatchObject({ switchedOn: await replicationIdsOf(store) });
     await saveSettings(store, prefix, 'acme', defaultSettings);
@@ -109,6 +109,7 @@ describe('cutover set', () => {
     await store.xadd(waiting, '*', ...Object.entries(entry).flat());
     const epoch = Number(await store.hget(cutoverKey(prefix), 'epoch'));
     await store.hset(cutoverKey(prefix), 'epoch', epoch - 1);
+    await until(() => one.hasLostSwitch());
     expect(await set('mirror --force')).toMatchObject({
       code: 0,
       err: expect.stringContaining('changes that had not reached the legacy service were discarded: 1 put'),
@@ -362,6 +363,15 @@ describe('cutover set', () => {
 });
 
 describe('cutover status', () => {
+  test('says how to go on once Redis has lost the switch from native', async () => {
+    await store.hset(cutoverKey(prefix), { mode: 'native', epoch: 2, since: 1, by: 'test', lost: 3 });
+    expect((await run('status')).out).toMatch(
+      /\nNext: native; ready: yes\n  - warning: Redis has lost the last switch.* choose the mode again/,
+    );
+    expect(await set('native')).toMatchObject({ code: 0 });
+    expect((await run('status')).out).not.toContain('lost');
+  });
+
   test('says what prevents the next step, with exit code 1', async () => {
     await join();
     await registerElsewhere('web-9', 60_000);
