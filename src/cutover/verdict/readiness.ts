@@ -78,7 +78,8 @@ function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
   if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* keysRefusedHere(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
-  if (state.mode === 'reverse' && to !== 'reverse') yield* beforeLeavingReverse(evidence, to);
+  if (to !== state.mode && (state.mode === 'reverse' || state.hasLostSwitch))
+    yield* judgeBacklog(evidence, to);
 }
 
 function* obstacleOfStep({ mode: from, hasLostSwitch }: Evidence['state'], to: Mode): Generator<Finding> {
@@ -246,12 +247,12 @@ function* openGap(
   };
 }
 
-function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator<Finding> {
+function* judgeBacklog({ state, replay }: Evidence, to: Mode): Generator<Finding> {
   const { entries, oldestAt, setAside, pausedBecause } = replay;
   const isLate = oldestAt !== undefined && state.now - oldestAt > smallBacklog.ageMs;
   // Otherwise changes would be on hold for what is not being replayed.
-  const isPaused = entries > 0 && pausedBecause !== undefined;
-  if (entries > smallBacklog.entries || isLate || isPaused) {
+  const isHeldUp = entries > 0 && (pausedBecause !== undefined || state.hasLostSwitch);
+  if (entries > smallBacklog.entries || isLate || isHeldUp) {
     yield {
       // The legacy service must not get authority without them, whatever is forced.
       code: authorityOf(to) === 'legacy' && !state.hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
@@ -263,8 +264,13 @@ function* beforeLeavingReverse({ state, replay }: Evidence, to: Mode): Generator
 }
 
 function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
-  if (state.hasLostSwitch)
-    return 'the legacy service may have newer values: --force discards them; to replay them, set reverse again';
+  if (state.hasLostSwitch) {
+    const choice =
+      to === 'reverse'
+        ? `--force replays them; to discard them, set ${state.mode} again first`
+        : '--force discards them; to replay them, set reverse again';
+    return `the legacy service may have newer values: ${choice}`;
+  }
   const isReplaying = state.instances.some((instance) => instance.kind === 'bridge' && !isSilent(instance));
   if (!isReplaying) return 'start a bridge: no instance that could replay them responds';
   if (replay.pausedBecause !== undefined) return `the replay is paused: ${replay.pausedBecause}`;

@@ -62,6 +62,11 @@ test('a bridge that starts once Redis has lost the switch from reverse replays n
   expect(await put(later, 'Newer')).toBe(503);
   expect([nameThere(), await later.store.xlen(replayKey(organization.base))]).toEqual(['New', 1]);
 
+  expect(await set('mirror')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('1 change still waits to be replayed to the legacy service'),
+  });
+  expect(await later.store.xlen(replayKey(organization.base))).toBe(1);
   expect(await set('mirror --force')).toMatchObject({ code: 0 });
   await until(() => knowsAuthority(later));
   expect(await put(later, 'Newer')).toBe(200);

@@ -97,6 +97,19 @@ describe('once Redis has lost the last switch', () => {
     expect(verdict(mode, mode)).toMatchObject({ ready: false, isUnforceable: true });
   });
 
+  test('whatever waits to be replayed prevents another mode, since the legacy service may have newer values', () => {
+    const [state, replay] = [{ hasLostSwitch: true }, { entries: 1, oldestAt: 4000 }];
+    for (const to of ['mirror', 'native'] as const)
+      expect(verdict('reverse', to, { state, replay })).toMatchObject({
+        reasons: ['backlog'],
+        isUnforceable: false,
+        remedies: [expect.stringContaining('--force discards them')],
+      });
+    expect(verdict('mirror', 'reverse', { state, replay }).remedies).toContainEqual(
+      expect.stringContaining('--force replays them; to discard them, set mirror again first'),
+    );
+  });
+
   test('what waits to be replayed may be discarded, since the legacy service may have newer values', () => {
     const replay = { entries: 200 };
     expect(verdict('reverse', 'mirror', { state: { hasLostSwitch: true }, replay })).toMatchObject({

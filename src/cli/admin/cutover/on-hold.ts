@@ -10,6 +10,18 @@ import { replayerKey } from '../../../redis/keys.ts';
 import { adminCommand } from '../../command-line.ts';
 import { inWords } from './texts.ts';
 
+interface Step {
+  from: Mode;
+  to: Mode;
+  /** Whether Redis has lost a switch, so that changes of another mode than `from` may wait. */
+  hasLostSwitch: boolean;
+}
+
+/** Whether nothing is replayed any more after a step. */
+export function endsReplay({ from, to, hasLostSwitch }: Step): boolean {
+  return to !== 'reverse' && to !== from && (from === 'reverse' || hasLostSwitch);
+}
+
 /**
  * What prevents the switch once changes have stopped. Their adoptions have ended by then, and gaps are recorded: what is
  * in doubt remains in doubt.
@@ -18,11 +30,13 @@ export async function obstaclesOnHold(
   store: RedisClient,
   keyPrefix: string,
   queue: ReplayQueue,
-  { from, to, force = false }: { from: Mode; to: Mode; force: boolean | undefined },
+  step: Step,
+  force = false,
 ): Promise<string[]> {
-  // The legacy service must not get authority without what waits, whatever is forced.
-  if (from === 'reverse' && from !== to && !(to === 'native' && force)) {
-    const { reasons, setAside } = await untilReplayed(store, keyPrefix, queue);
+  const { from, to, hasLostSwitch } = step;
+  // The legacy service must not get authority without what waits, whatever is forced, unless it may have newer values.
+  if (endsReplay(step) && !(to === 'native' && force)) {
+    const { reasons, setAside } = await untilReplayed(store, keyPrefix, queue, force && hasLostSwitch);
     return force ? reasons : [...reasons, ...judgeSetAside(setAside, to).map(inWords)];
   }
   if (force || authorityOf(to) === authorityOf(from)) return [];
@@ -34,21 +48,23 @@ export async function obstaclesOnHold(
 const maxReplayMs = 1500;
 
 /**
- * Waits until everything has been replayed and no instance replays any more; returns what prevents that, and how many
- * changes are set aside by then.
+ * Waits until everything has been replayed, unless it may be discarded, and no instance replays any more; returns what
+ * prevents that, and how many changes are set aside by then.
  */
 async function untilReplayed(
   store: RedisClient,
   keyPrefix: string,
   queue: ReplayQueue,
+  mayDiscard: boolean,
 ): Promise<{ reasons: string[]; setAside: number }> {
   const deadline = performance.now() + maxReplayMs;
   for (;;) {
     // First: whoever has the lease may still queue a change again.
     const holder = await store.get(replayerKey(keyPrefix));
     const isLate = performance.now() >= deadline;
-    if (isLate || (holder === null && (await queue.listed()).length === 0)) {
-      const { entries, setAside } = await queue.state();
+    if (isLate || (holder === null && (mayDiscard || (await queue.listed()).length === 0))) {
+      const { entries: waiting, setAside } = await queue.state();
+      const entries = mayDiscard ? 0 : waiting;
       if (entries === 0 && holder === null) return { reasons: [], setAside };
       if (isLate) {
         const what =

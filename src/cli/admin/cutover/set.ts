@@ -13,7 +13,7 @@ import type { AdminCommand, AdminContext } from '../context.ts';
 import { done, interrupted, problem, wrongUsage, type CommandResult } from '../../tool.ts';
 import { repeatable } from '../options.ts';
 import { removeAssumed, without } from './assume-stopped.ts';
-import { obstaclesOnHold } from './on-hold.ts';
+import { endsReplay, obstaclesOnHold } from './on-hold.ts';
 import { findingLines, instanceLines, inWords } from './texts.ts';
 import type { RedisClient } from '../../../redis/connection/client.ts';
 
@@ -79,7 +79,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
     if (to !== 'reverse' && options.dryRun !== true) await discardReplay(context, queue, epoch);
     return done({ switched: false, from, to }, `The mode is ${to} already.`);
   }
-  const isForced = options.force === true || ruleOf(from, to).kind === 'free';
+  const isForced = options.force === true || (ruleOf(from, to).kind === 'free' && !hasLostSwitch);
   const blocking = verdict.reasons.filter((finding) => !isForced || blocksEvenForced(finding));
   if (options.dryRun === true) {
     const despite = blocking.length === 0 ? ', but the switch would be made anyway' : '';
@@ -99,11 +99,9 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
   if (blocking.length > 0) return notSwitched(from, verdict, blocking);
 
   warn(context, verdict);
-  const isLeavingReverse = from === 'reverse' && to !== from;
-  // What an earlier reverse may have left behind is out of date.
-  if (to === 'reverse' && to !== from) await queue.discard(epoch);
-  // The legacy service may have newer values: nothing of this may be replayed once the switch has begun.
-  if (isLeavingReverse && hasLostSwitch) await discardReplay(context, queue, epoch);
+  // What an earlier reverse may have left behind is out of date; but Redis may have lost the switch to that reverse.
+  if (to === 'reverse' && to !== from && !hasLostSwitch) await queue.discard(epoch);
+  const step = { from, to, hasLostSwitch };
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
   try {
     const outcome = await switchMode(store, keyPrefix, {
@@ -114,10 +112,10 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
       signal: context.signal,
       onProgress: (line) => context.note(line),
       beingLoaded: async () => await organizationsBeingLoaded(store, keyPrefix),
-      obstacles: async () =>
-        await obstaclesOnHold(store, keyPrefix, queue, { from, to, force: options.force }),
+      obstacles: async () => await obstaclesOnHold(store, keyPrefix, queue, step, options.force),
     });
-    if (outcome.kind === 'switched' && isLeavingReverse) await discardReplay(context, queue, outcome.epoch);
+    // Not before: a switch that is withdrawn leaves everything to replay.
+    if (outcome.kind === 'switched' && endsReplay(step)) await discardReplay(context, queue, outcome.epoch);
     return report(outcome, from, verdict, options);
   } catch (error) {
     if (!(error instanceof Error) || !isStoreUnavailable(error)) throw error;

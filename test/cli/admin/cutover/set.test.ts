@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { joinCutover, type Cutover } from '../../../../src/cutover/switch/instance.ts';
-import { newRegistration, readCutover, cutoverHeartbeat } from '../../../../src/cutover/switch/registry.ts';
+import {
+  newRegistration,
+  readCutover,
+  cutoverHeartbeat,
+  cutoverRemove,
+} from '../../../../src/cutover/switch/registry.ts';
 import { defaultSettings } from '../../../../src/domain/settings.ts';
 import { replicationIdsOf } from '../../../../src/redis/connection/client.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
@@ -42,8 +47,8 @@ const join = async (replay = false) => {
 };
 
 /** The registration of a process that cannot be seen from here, and was last heard of `ago` ms ago. */
-async function registerElsewhere(id: string, ago = 0, to = store): Promise<void> {
-  const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
+async function registerElsewhere(id: string, ago = 0, to = store, replay = false): Promise<void> {
+  const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay });
   const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
   await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, '-', 'none');
   const { now } = await readCutover(to, prefix);
@@ -55,6 +60,15 @@ async function setAsideOne(): Promise<void> {
   await saveSettings(store, prefix, 'acme', defaultSettings);
   await store.hset(cutoverKey(prefix), { mode: 'reverse', since: Date.now(), by: 'test' });
   await store.hset(replayAsideKey(organizationBase(prefix, 'acme')), '1-0', '{}');
+}
+
+/** As if a change waited to be replayed; its key. */
+async function queueOne(): Promise<string> {
+  await saveSettings(store, prefix, 'acme', defaultSettings);
+  const entry = { key: 'k', role: 'player', user: 'u', sealed: 's', kind: 'put', change: '{}', retry: '' };
+  const waiting = replayKey(organizationBase(prefix, 'acme'));
+  await store.xadd(waiting, '*', ...Object.entries(entry).flat());
+  return waiting;
 }
 
 describe('cutover set', () => {
@@ -99,22 +113,48 @@ describe('cutover set', () => {
     expect(await one.admitChange()).toMatchObject({ mode: 'mirror', epoch: 2 });
   });
 
-  test('discards what waits in a Redis that has lost the switch from reverse before the switch begins', async () => {
+  test('discards what waits in a Redis that has lost the switch from reverse only with --force, and not before the switch is made', async () => {
     const one = await join(true);
     await set('reverse --force');
     expect(await readCutover(store, prefix)).toMatchObject({ switchedOn: await replicationIdsOf(store) });
-    await saveSettings(store, prefix, 'acme', defaultSettings);
-    const entry = { key: 'k', role: 'player', user: 'u', sealed: 's', kind: 'put', change: '{}', retry: '' };
-    const waiting = replayKey(organizationBase(prefix, 'acme'));
-    await store.xadd(waiting, '*', ...Object.entries(entry).flat());
+    const waiting = await queueOne();
     const epoch = Number(await store.hget(cutoverKey(prefix), 'epoch'));
     await store.hset(cutoverKey(prefix), 'epoch', epoch - 1);
     await until(() => one.hasLostSwitch());
+    expect(await set('mirror')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /1 change still waits to be replayed.*may have newer values: --force discards/,
+      ),
+    });
+    // An instance that acknowledges nothing, and is not silent yet.
+    await registerElsewhere('web-9', -600_000, store, true);
+    expect(await run('set mirror --force --hold 1')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('withdrawn, the mode is reverse as before'),
+    });
+    await until(async () => (await one.readMode()) === 'reverse' && one.hasLostSwitch());
+    expect(await store.xlen(waiting)).toBe(1);
+    await cutoverRemove(store, cutoverKey(prefix), 'web-9', '');
     expect(await set('mirror --force')).toMatchObject({
       code: 0,
       err: expect.stringContaining('changes that had not reached the legacy service were discarded: 1 put'),
     });
     expect(await store.exists(waiting)).toBe(0);
+  });
+
+  test('keeps what waits in a Redis that has lost the switch to reverse, and replays it only with --force', async () => {
+    await join(true);
+    const waiting = await queueOne();
+    await store.hset(cutoverKey(prefix), { mode: 'mirror', epoch: 1, lost: 2 });
+    expect(await set('reverse')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(
+        'may have newer values: --force replays them; to discard them, set mirror',
+      ),
+    });
+    expect(await set('reverse --force')).toMatchObject({ code: 0 });
+    expect(await store.xlen(waiting)).toBe(1);
   });
 
   test('refuses what is unsafe with the reason, and switches with --force', async () => {
