@@ -34,6 +34,9 @@ const minComparisons = 100;
 /** What can be replayed while a switch has changes on hold. */
 const smallBacklog = { entries: 100, ageMs: 10_000 };
 
+/** What other replication ids may mean: those of a master that has just joined a cluster look the same. */
+const otherMasters = 'Redis has failed over, was restarted or has other masters';
+
 const applyAndVerify =
   'run profile-bridge migrate apply, then profile-bridge migrate verify of all organizations and entities (of files: both with --as-of)';
 
@@ -231,7 +234,7 @@ function* openGap(
   if (hasFailedOver) {
     yield {
       code: 'gap',
-      reason: 'since the last verify, Redis has failed over or was restarted, and may lack the last changes',
+      reason: `since the last verify, ${otherMasters}, and may lack the last changes`,
       remedy: applyAndVerify,
     };
   }
@@ -318,8 +321,7 @@ function* warningsFor(
   if (isLettingGo && state.hasFailedOver) {
     yield {
       code: 'failed-over',
-      reason:
-        'since the last verify, or since it became the authority, Redis has failed over or was restarted, and may lack changes that had reached the legacy service',
+      reason: `since the last verify, or since it became the authority, ${otherMasters}, and may lack changes that had reached the legacy service`,
       remedy:
         'compare the two with profile-bridge migrate verify; what Redis lacks can be brought over in mirror',
     };

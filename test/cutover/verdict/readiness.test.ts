@@ -82,6 +82,7 @@ function verdict(
     ready: found.ready,
     reasons: found.reasons.map(({ code }) => code),
     warnings: found.warnings.map(({ code }) => code),
+    texts: found.reasons.map(({ reason }) => reason),
     remedies: found.reasons.map(({ remedy }) => remedy),
     isUnforceable: found.reasons.some(blocksEvenForced),
   };
@@ -186,6 +187,13 @@ describe('a step that takes authority over', () => {
     expect(verdict('mirror', 'native', { state: { verifiedAt: 3001, gap } }).reasons).not.toContain('gap');
     const state = { ...verified, hasFailedOver: true };
     expect(verdict('mirror', 'native', { state }).reasons).toContain('gap');
+  });
+
+  test('needs another verify once a master has joined the cluster, which looks like a failover', () => {
+    const state = { ...verified, hasFailedOver: true };
+    expect(verdict('mirror', 'native', { state }).texts).toContain(
+      'since the last verify, Redis has failed over, was restarted or has other masters, and may lack the last changes',
+    );
   });
 
   test('waits for changes that may not have reached Redis', () => {
