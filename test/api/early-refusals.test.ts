@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express from 'express';
 import { listen } from '../../src/api/server.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { unusedPort } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 
@@ -230,6 +231,29 @@ test('a refused client that never stops sending is cut off', async () => {
   const sending = setInterval(() => socket.write('x'), 20);
   await closed;
   clearInterval(sending);
+  await server.drain();
+});
+
+test('the connection of a refused client is not kept in memory once it has closed', async () => {
+  const connections: WeakRef<object>[] = [];
+  const closed: Promise<unknown>[] = [];
+  const app = express().use(({ socket }, response) => {
+    connections.push(new WeakRef(socket));
+    closed.push(once(socket, 'close'));
+    response.status(401).end();
+  });
+  const server = await listen(app, '127.0.0.1', 0, { timeout: 3_600_000 });
+  for (let upload = 0; upload < 10; upload++) {
+    const socket = beginUpload('1.1', '', `http://127.0.0.1:${server.port}`);
+    socket.resume();
+    await once(socket, 'end');
+    socket.end();
+    await Promise.all(closed.splice(0));
+  }
+  await until(() => {
+    collectGarbage();
+    return connections.filter((connection) => connection.deref() !== undefined).length <= 1;
+  });
   await server.drain();
 });
 

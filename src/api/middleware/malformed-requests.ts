@@ -21,8 +21,9 @@ export function responseInProgress(socket: Duplex): Response | null | undefined 
  * 9112 §9.6).
  */
 export function startLingeringClose(socket: Duplex, longest = lingerMs): void {
-  setTimeout(() => socket.destroy(), longest).unref();
-  socket.end();
+  const late = setTimeout(() => socket.destroy(), longest).unref();
+  // Otherwise the closed socket would stay in memory until then.
+  socket.once('close', () => clearTimeout(late)).end();
 }
 
 /** Connections on which a request was refused as unreadable; nothing more is read from them. */
