@@ -3,13 +3,12 @@ import express, { type Express, type RequestHandler } from 'express';
 import { deployedContract } from '../contract/document.ts';
 import { ProblemError } from '../contract/problems.ts';
 import { deprecationHeaderNames } from '../deprecation/policy/headers.ts';
-import { ipOf, type TargetCheck } from '../lib/hosts.ts';
+import { ipOf } from '../lib/hosts.ts';
 import type { MediaStore } from '../media/store.ts';
-import { callOf, trackCalls, type AccessRecord } from './call.ts';
+import { trackCalls, type AccessRecord } from './call.ts';
 import { documentation } from './docs/documentation.ts';
 import { livez, readyz, type HealthOptions } from './health.ts';
 import { serveMedia } from './media.ts';
-import { refuseTarget } from './middleware/malformed-requests.ts';
 import { createOperations, type OperationOptions } from './operations.ts';
 import { createPipeline, type PipelineOptions } from './pipeline.ts';
 import { staticText } from './docs/static-text.ts';
@@ -45,12 +44,6 @@ export function createApp(options: AppOptions): Express {
   app.use(trackCalls(options.onSettled));
   if (corsOrigins.length > 0) app.use(allowOrigins(corsOrigins, [organizationHeader, ...corsHeaders]));
   app.use(createPipeline(createOperations(options), options));
-  app.use((_request, response, next) => {
-    response.setHeader('X-Request-Id', callOf(response).requestId);
-    const { targetFault } = response.locals as TargetCheck;
-    if (targetFault === undefined) next();
-    else refuseTarget(response, targetFault);
-  });
   const contract = deployedContract(organizationHeader, publicBaseUrl);
   const pages = {
     '/livez': livez,

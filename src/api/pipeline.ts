@@ -1,4 +1,3 @@
-import { setImmediate as nextPhase } from 'node:timers/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Queueing } from '../cutover/replay/queue/queueing.ts';
 import { verdictAt } from '../deprecation/policy/policy.ts';
@@ -18,7 +17,7 @@ import { createGate } from './middleware/deprecation-gate.ts';
 import { isLarge, type LoadShedding } from './middleware/load-shedding.ts';
 import { refuseTarget } from './middleware/malformed-requests.ts';
 import type { Limiter } from './middleware/rate-limit.ts';
-import { isCompressed, maxBytesOf } from './middleware/receive-body.ts';
+import { hasUnreadBody, isCompressed, maxBytesOf } from './middleware/receive-body.ts';
 import { byPathAndMethod, type Row } from './operations.ts';
 import { methodNotAllowed, sendAnswer, sendError, type Answer } from './respond.ts';
 
@@ -36,9 +35,10 @@ export interface PipelineOptions extends AuthenticationOptions {
 }
 
 /**
- * Answers the paths of the contract; every other path is left to the next handler. Each request passes the same
- * stages: gate (410), load shedding, authentication, rate limit, role (403), body, admission of a change, handler,
- * response. It holds a slot while it is worked on, but not while it waits for its body.
+ * Answers the paths of the contract, and malformed targets; any other request is left to the next handler. Either is
+ * done once a body that came with its headers has been parsed. Each request to the contract passes the same stages: gate
+ * (410), load shedding, authentication, rate limit, role (403), body, admission of a change, handler, response. It holds
+ * a slot while it is worked on, but not while it waits for its body.
  */
 export function createPipeline(rows: readonly Row[], options: PipelineOptions): RequestHandler {
   const { deprecation, load, enforceRateLimit, cutover, forwarding, queueing } = options;
@@ -49,32 +49,36 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
 
   return (request, response, next) => {
     const byMethod = rowsByPath.get(request.path);
-    if (byMethod === undefined) {
-      next();
-      return;
-    }
-    const call = callOf(response);
-    call.headers = [
-      'X-Request-Id',
-      call.requestId,
-      'Cache-Control',
-      'private, no-store',
-      ...deprecation.current.headers,
-    ];
     const { targetFault } = response.locals as TargetCheck;
-    const row = byMethod.get(request.method);
-    if (targetFault !== undefined) refuseTarget(response, targetFault);
-    else if (row !== undefined) void answer(row, request, response);
+    const row = targetFault === undefined ? byMethod?.get(request.method) : undefined;
+    const call = callOf(response);
+    const { requestId } = call;
+    if (byMethod === undefined) response.setHeader('X-Request-Id', requestId);
     else {
-      const methods = [...byMethod.keys(), 'OPTIONS'];
-      response.setHeader('Allow', methods.join(', '));
-      const isOptions = request.method === 'OPTIONS';
-      void sendAnswer(response, isOptions ? { kind: 'no-content' } : methodNotAllowed(methods));
+      const ownHeaders = ['X-Request-Id', requestId, 'Cache-Control', 'private, no-store'];
+      call.headers = [...ownHeaders, ...deprecation.current.headers];
     }
+    if (row !== undefined) beginWork(response, row.operation);
+    const proceed = (): void => {
+      if (row !== undefined) void answer(row, request, response);
+      // Its body is malformed, and it was refused for that.
+      else if (response.headersSent) return;
+      else if (targetFault !== undefined) refuseTarget(response, targetFault);
+      else if (byMethod === undefined) next();
+      else {
+        const methods = [...byMethod.keys(), 'OPTIONS'];
+        response.setHeader('Allow', methods.join(', '));
+        const isOptions = request.method === 'OPTIONS';
+        void sendAnswer(response, isOptions ? { kind: 'no-content' } : methodNotAllowed(methods));
+      }
+    };
+    // A response before the end of the body would close the connection, and a body that came with its headers is parsed
+    // right after them: before the event loop's next phase.
+    if (hasUnreadBody(request)) setImmediate(proceed);
+    else proceed();
   };
 
   async function answer(row: Row, request: Request, response: Response): Promise<void> {
-    beginWork(response, row.operation);
     try {
       const now = Date.now();
       const verdict = verdictAt(deprecation.current.policy, now);
@@ -114,9 +118,7 @@ export function createPipeline(rows: readonly Row[], options: PipelineOptions): 
 
   /** The stages of a change before its body. */
   async function checkCaller(row: Row, request: Request, response: Response): Promise<CheckedCaller> {
-    // A body that came with its headers is parsed right after them, before the event loop's next phase.
-    if (!request.complete) await nextPhase();
-    const isLate = !request.complete;
+    const isLate = hasUnreadBody(request);
     slots.enter();
     try {
       return { authenticated: await authenticateAllowed(row, request, response), isLate };

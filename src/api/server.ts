@@ -12,7 +12,7 @@ import {
   responseInProgress,
   startLingeringClose,
 } from './middleware/malformed-requests.ts';
-import { hasBody } from './middleware/receive-body.ts';
+import { hasUnreadBody } from './middleware/receive-body.ts';
 import { baseUrlOf } from './respond.ts';
 
 /** How long a draining server still accepts connections, and then waits for requests on idle ones, in ms. */
@@ -196,7 +196,7 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean, timeout: 
       const isClosing = isDraining() || refusedConnections.has(socket);
       // A proxy may use the connection again though it has not sent the whole body: the requests of other clients would
       // be read as the rest of it (RFC 9112 §9.3).
-      const isBodyUnread = !complete && hasBody(this.req);
+      const isBodyUnread = hasUnreadBody(this.req);
       if (isBodyUnread || (isClosing && !hasLaterRequest(this))) this.shouldKeepAlive = false;
       // Node.js calls this after the last response of the connection. A client may read it only after it has sent all.
       const longest = isBodyUnread ? timeout : lingerMs;

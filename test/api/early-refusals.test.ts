@@ -80,6 +80,49 @@ describe('a client that keeps sending its body after it was refused gets the res
   });
 });
 
+describe('a response that is sent at once', () => {
+  let retired: TestBridge;
+  beforeAll(async () => {
+    const deprecation = { deprecatedAt: 0, sunsetAt: 1, afterSunset: 'gone' as const };
+    retired = await startBridge({ deprecation });
+  });
+  afterAll(() => retired.close());
+
+  describe.each([
+    ['410', 'PUT /api/profile/', () => retired],
+    ['405', 'PATCH /api/profile/', () => bridge],
+    ['204', 'OPTIONS /api/profile/', () => bridge],
+    ['404', 'POST /nowhere', () => bridge],
+    ['405', 'POST /livez', () => bridge],
+    ['200', 'GET /livez', () => bridge],
+  ])('with %s to %s', (status, request, serving) => {
+    const head = (length: number): string =>
+      `${request} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
+    const dial = (): Socket => connect(Number(new URL(serving().url).port), '127.0.0.1');
+
+    test('keeps the connection if the body has come with the headers', async () => {
+      const socket = dial();
+      for (let sent = 0; sent < 2; sent++) {
+        socket.write(`${head(2)}{}`);
+        const [response] = (await once(socket, 'data')) as [Buffer];
+        expect(String(response)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+        expect(String(response)).toMatch(/^connection: keep-alive\r$/im);
+      }
+      socket.destroy();
+    });
+
+    test('closes it if a part of the body is yet to come', async () => {
+      const socket = dial();
+      let response = '';
+      socket.on('data', (chunk: Buffer) => (response += String(chunk)));
+      socket.write(`${head(3)}{}`);
+      await once(socket, 'end');
+      expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(response).toMatch(/^connection: close\r$/im);
+    });
+  });
+});
+
 /** Uses a proxy that listens on the port, in a folder of its own, started with this configuration. */
 async function withProxy(
   { program, args, configuration }: Proxy,

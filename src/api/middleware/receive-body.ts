@@ -17,6 +17,11 @@ export function hasBody({ headers }: Pick<Request, 'headers'>): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
+/** Whether a part of a request's body has yet to be read from its connection. */
+export function hasUnreadBody(request: Pick<Request, 'complete' | 'headers'>): boolean {
+  return !request.complete && hasBody(request);
+}
+
 /** Whether a body is sent compressed: it can have a thousand times as many bytes as are sent. */
 export function isCompressed({ headers }: Request): boolean {
   return (headers['content-encoding'] || 'identity').toLowerCase() !== 'identity';

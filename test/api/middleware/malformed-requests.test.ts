@@ -218,6 +218,16 @@ test.each([
   },
 );
 
+test.each(['PATCH /api/profile/', 'POST /nowhere', 'POST /livez'])(
+  'a malformed body is refused as such, and only once, where its request would have been refused anyway: %s',
+  async (request) => {
+    const answer = await answersTo(
+      `${request} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n`,
+    );
+    expectProblem(answer, '400 Bad Request', 'malformed-request');
+  },
+);
+
 test('a request that does not arrive in time gets a problem', async () => {
   const server = createServer(
     { connectionsCheckingInterval: 20, headersTimeout: 50, requestTimeout: 50 },
