@@ -198,12 +198,22 @@ function requestAndResponseOf(app: Express, isDraining: () => boolean, timeout: 
       // be read as the rest of it (RFC 9112 §9.3).
       const isBodyUnread = hasUnreadBody(this.req);
       if (isBodyUnread || (isClosing && !hasLaterRequest(this))) this.shouldKeepAlive = false;
-      // Node.js calls this after the last response of the connection. A client may read it only after it has sent all.
-      const longest = isBodyUnread ? timeout : lingerMs;
-      if (!complete) socket.destroySoon = () => startLingeringClose(socket, longest);
+      // Node.js calls this after the last response of the connection.
+      if (!complete)
+        socket.destroySoon = () => startLingeringClose(socket, isBodyUnread ? mayLinger(socket) : undefined);
       return super.writeHead(...head);
     }
   }
+  /** A client may read its response only after it has sent all. A stop waits for it only if it is sending. */
+  const mayLinger = (socket: Socket): (() => boolean) => {
+    const end = performance.now() + timeout;
+    let seen = socket.bytesRead;
+    return () => {
+      const isSending = socket.bytesRead > seen;
+      seen = socket.bytesRead;
+      return performance.now() < end && (isSending || !isDraining());
+    };
+  };
   copyPrototype(express.request, BridgeRequest.prototype, app);
   copyPrototype(express.response, BridgeResponse.prototype, app);
   app.request = BridgeRequest.prototype as unknown as typeof app.request;

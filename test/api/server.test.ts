@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express from 'express';
 import { listen } from '../../src/api/server.ts';
 import { startBridge, type TestBridge } from '../support/bridge.ts';
+import { startStopwatch } from '../support/stopwatch.ts';
 
 test('a draining server answers what was sent, on idle connections too, and says that it closes', async () => {
   const bridge = await startBridge();
@@ -73,6 +74,21 @@ test('a draining server answers all changes that a client has pipelined', async 
     'Connection: close',
   ]);
   await closed;
+});
+
+test('a stop does not wait for a client that was refused and sends no more', async () => {
+  const server = await listen(
+    express().use((_request, response) => void response.status(401).end()),
+    '127.0.0.1',
+    0,
+  );
+  const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.resume().write('PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{');
+  await once(socket, 'end');
+  const elapsed = startStopwatch();
+  await server.drain();
+  expect(elapsed()).toBeLessThan(3000);
+  socket.destroy();
 });
 
 describe('a connection without activity', () => {

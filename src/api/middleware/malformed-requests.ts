@@ -16,14 +16,18 @@ export function responseInProgress(socket: Duplex): Response | null | undefined 
 }
 
 /**
- * Ends a connection after its response, and reads and discards what the client still sends, for `longest` ms. Closing
- * with unread data would reset the connection, and the client, or a proxy in front of it, could lose the response (RFC
- * 9112 §9.6).
+ * Ends a connection after its response, and reads and discards what the client still sends, for `lingerMs`, and then
+ * for as long as `mayLinger` says, which is asked every `lingerMs`. Closing with unread data would reset the connection,
+ * and the client, or a proxy in front of it, could lose the response (RFC 9112 §9.6).
  */
-export function startLingeringClose(socket: Duplex, longest = lingerMs): void {
-  const late = setTimeout(() => socket.destroy(), longest).unref();
-  // Otherwise the closed socket would stay in memory until then.
-  socket.once('close', () => clearTimeout(late)).end();
+export function startLingeringClose(socket: Duplex, mayLinger = (): boolean => false): void {
+  const lingering = setInterval(() => {
+    if (mayLinger()) return;
+    clearInterval(lingering);
+    socket.destroy();
+  }, lingerMs).unref();
+  // Otherwise the closed socket would stay in memory.
+  socket.once('close', () => clearInterval(lingering)).end();
 }
 
 /** Connections on which a request was refused as unreadable; nothing more is read from them. */
