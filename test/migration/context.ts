@@ -35,6 +35,7 @@ export function createTestContext(
     issues: openIssues(),
     tallies: createTallies(),
     progress: { begin: () => {}, next: () => {}, advance, stop: () => {} },
+    beforeChange: async () => {},
     signal,
   };
 }

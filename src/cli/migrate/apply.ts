@@ -29,6 +29,9 @@ export interface AppliedResult extends CommandResult {
   sum: Figures;
 }
 
+const verifyWithdrawn =
+  'The clean verify on record is withdrawn, since this source is older than it or of unknown age: verify again.';
+
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
 export async function apply(environment: CliEnvironment, choice: ApplyChoice): Promise<AppliedResult> {
   const { copyPictures } = choice;
@@ -40,23 +43,38 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       `${copyPictures} is not a folder that can be read: give --copy-pictures the folder with the files, or nothing to fetch them from their URLs`,
     );
   }
-  return await withSource('apply', environment, { ...choice, writes: true }, async (chosen, context) => {
-    let pictures: Copied | undefined;
-    const applied = await applyRun(chosen, context, {
-      ...choice,
-      finalStep:
-        copyPictures === undefined
-          ? undefined
-          : async (scope, inner) => {
-              pictures = await copy(environment, choice, scope, inner);
-            },
-    });
+  let isVerifyWithdrawn = false;
+  const work = async (chosen: Chosen, context: MigrationContext) => {
     const { store, prefix, snapshotAt } = context;
+    const beforeChange: MigrationContext['beforeChange'] = async (wouldChange) => {
+      isVerifyWithdrawn =
+        (await withdrawNewerVerified(store, prefix, snapshotAt, wouldChange)) || isVerifyWithdrawn;
+    };
+    let pictures: Copied | undefined;
+    const applied = await applyRun(
+      chosen,
+      { ...context, beforeChange },
+      {
+        ...choice,
+        finalStep:
+          copyPictures === undefined
+            ? undefined
+            : async (scope, inner) => {
+                pictures = await copy(environment, choice, scope, inner);
+              },
+      },
+    );
     const figures = figuresOf(applied.assessment.reading, context);
-    const isVerifyWithdrawn =
-      hasChanged(applied, sumOf(figures)) && (await withdrawNewerVerified(store, prefix, snapshotAt));
+    // A verify may have been made in the course of the last change.
+    if (hasChanged(applied, sumOf(figures))) await beforeChange();
     return reportOf(chosen, context, choice, applied, { figures, pictures, isVerifyWithdrawn });
-  });
+  };
+  try {
+    return await withSource('apply', environment, { ...choice, writes: true }, work);
+  } catch (error) {
+    if (isVerifyWithdrawn) environment.err.write(`${verifyWithdrawn}\n`);
+    throw error;
+  }
 }
 
 interface Outcome {
@@ -106,9 +124,7 @@ function reportOf(
         : describePruning('Removed because the source no longer has them', pruned, pruning),
       kind === 'prune-refused' && pruning !== undefined ? describePlannedPruning(pruning) : '',
       pictures === undefined ? '' : describeCopied(pictures),
-      isVerifyWithdrawn
-        ? 'The clean verify on record is withdrawn, since this source is older than it or of unknown age: verify again.'
-        : '',
+      isVerifyWithdrawn ? verifyWithdrawn : '',
     ],
     afterSpeed: `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.`,
     json: {

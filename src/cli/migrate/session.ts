@@ -127,6 +127,7 @@ export async function withSession<Result>(
         issues,
         tallies: createTallies(),
         progress,
+        beforeChange: async () => {},
         signal: ending,
       });
     const ending = AbortSignal.any([signal, lost.signal]);

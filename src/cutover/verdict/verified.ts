@@ -46,24 +46,34 @@ export async function recordVerified(
 }
 
 /**
- * Withdraws the clean verify on record, since a later one has found differences, and says whether there was one. Not
- * while Redis is the authority: then the source lacks what has yet to be replayed.
+ * Withdraws the clean verify on record, as when a later one has found differences, and says whether there was one. Not
+ * while Redis is the authority: then the source lacks what has yet to be replayed. `isStale` is asked about the time of
+ * its snapshot (ms by the store's clock) where there is one to withdraw.
  */
-export async function withdrawVerified(store: RedisClient, prefix: string): Promise<boolean> {
-  const mode = await store.hget(cutoverKey(prefix), 'mode');
+export async function withdrawVerified(
+  store: RedisClient,
+  prefix: string,
+  isStale: (verifiedAt: number) => Promise<boolean> = () => Promise.resolve(true),
+): Promise<boolean> {
+  const [mode = null, verified = null] = await store.hmget(cutoverKey(prefix), 'mode', 'verified');
   if (mode === null || !isMode(mode) || authorityOf(mode) !== 'legacy') return false;
+  if (verified === null || !(await isStale(Number(verified)))) return false;
   return (await store.hdel(cutoverKey(prefix), 'verified', 'verified-on')) > 0;
 }
 
 /**
- * The same after Redis was changed by a source whose snapshot (ms by the store's clock) is older than that of the clean
- * verify, or unknown: Redis may no longer be as it was verified.
+ * The same before Redis is changed by a source whose snapshot (ms by the store's clock) is older than that of the clean
+ * verify, or unknown: Redis will no longer be as it was verified. Where that is not certain, `wouldChange` says it.
  */
 export async function withdrawNewerVerified(
   store: RedisClient,
   prefix: string,
-  snapshotAt: number | undefined,
+  snapshotAt = 0,
+  wouldChange: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<boolean> {
-  const verified = Number(await store.hget(cutoverKey(prefix), 'verified'));
-  return (snapshotAt ?? 0) < verified && (await withdrawVerified(store, prefix));
+  return await withdrawVerified(
+    store,
+    prefix,
+    async (verifiedAt) => snapshotAt < verifiedAt && (await wouldChange()),
+  );
 }

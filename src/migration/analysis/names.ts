@@ -4,7 +4,8 @@ import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
 import { createGroups } from './groups.ts';
-import { summaryOf, type Entry, type Spool, type Summary } from './spool.ts';
+import { isChange } from './outcomes.ts';
+import { summaryOf, type Spool, type Summary } from './spool.ts';
 
 /** A change of username that depends on another one, or that another one depends on. */
 export interface Rename {
@@ -122,7 +123,11 @@ async function claimsOf({ workspace, organizations }: Context, spool: Spool) {
   const claims = createGroups<Claim>(workspace);
   for await (const entry of yieldingItems(spool.entries())) {
     const { entity, decision, previous } = entry;
-    if (decision !== undefined || !isWrite(entry) || (entity !== 'profiles' && entity !== 'denylist'))
+    if (
+      decision !== undefined ||
+      !isChange(entry.outcome) ||
+      (entity !== 'profiles' && entity !== 'denylist')
+    )
       continue;
     const summary = summaryOf(entry);
     const organization = await organizations.find(summary.organizationId);
@@ -156,11 +161,6 @@ async function award(
   }
   const isFree = holder === undefined || leaving?.userId === holder;
   return { holder, isHolderGone, leaving, winner: staying ?? (isFree ? wanting[0] : undefined) };
-}
-
-/** Whether the entry would change what Redis has. */
-function isWrite({ outcome }: Entry): boolean {
-  return outcome === 'created' || outcome === 'updated';
 }
 
 function userKey({ organizationId, userId }: Party): string {

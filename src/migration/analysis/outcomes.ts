@@ -20,6 +20,11 @@ export function isOutcome(word: string | undefined): word is Outcome {
   return (outcomes as readonly (string | undefined)[]).includes(word);
 }
 
+/** Whether it changes what Redis has, or would. */
+export function isChange(outcome: Outcome): boolean {
+  return outcome === 'created' || outcome === 'updated';
+}
+
 /** The final outcomes of a row of the source. */
 const fates = [...outcomes, 'duplicate', 'refused', 'invalid'] as const;
 type Fate = (typeof fates)[number];

@@ -182,6 +182,7 @@ export function createLoad(
       if (one !== undefined && (await replicationIdsOf(store)) !== servers) await reportLost(context, one.id);
       for (const organization of loading) {
         const { id, base } = organization;
+        await context.beforeChange();
         await registerOrganization(store, prefix, id);
         const settings = settingsArguments(organization.settings);
         const count = bucketCount(organization.namesToCome);

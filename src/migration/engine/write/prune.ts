@@ -89,6 +89,7 @@ export async function prune(context: MigrationContext, plan: PrunePlan): Promise
   for (const batch of inBatches(plan.records.sorted(), { size: prunedAtOnce, kindOf: groupOf })) {
     if (context.signal.aborted) break;
     const group = await recordsOf(context, batch);
+    await context.beforeChange();
     const count = (await removeRecords(context, group)).filter(Boolean).length;
     removed.set(group.entity, (removed.get(group.entity) ?? 0) + count);
     done += batch.length;

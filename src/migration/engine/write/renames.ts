@@ -67,6 +67,7 @@ async function makeRecorded(
   for (const { steps, isCycle } of chains) {
     for (const batch of inBatches(steps, { size: isCycle ? undefined : renamedAtOnce })) {
       if (signal.aborted) break;
+      await context.beforeChange();
       await sendRenames(context, organization, 'make', batch);
       done += batch.length;
       progress.advance('renaming users', batch.length, done / renames.length);

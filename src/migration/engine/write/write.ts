@@ -1,8 +1,9 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
+import { isChange } from '../../analysis/outcomes.ts';
 import { lengthLimit, type Decided } from '../../analysis/spool.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import { entriesToWrite, mayBeUnchanged, withoutUsername, type Assessment } from '../read/assess.ts';
-import type { MigrationContext } from '../context.ts';
+import { dryRun, type MigrationContext } from '../context.ts';
 import { subjectOf } from '../issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
@@ -44,7 +45,11 @@ async function writeBatch(
   entries: readonly [Decided, ...Decided[]],
   onConflict: OnConflict,
 ): Promise<void> {
-  const results = await putRecords(context, entries[0].entity, entries);
+  const put = async (by: MigrationContext) => await putRecords(by, entries[0].entity, entries);
+  await context.beforeChange(async () =>
+    (await put(dryRun(context))).some(({ outcome }) => isChange(outcome)),
+  );
+  const results = await put(context);
   const nameless: Decided[] = [];
   for (const [position, entry] of entries.entries()) {
     const { entity, record, where, outcome: before } = entry;
