@@ -27,9 +27,10 @@ export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineCho
 export interface AppliedResult extends CommandResult {
   applied: Applied;
   sum: Figures;
+  isVerifyWithdrawn: boolean;
 }
 
-const verifyWithdrawn =
+export const verifyWithdrawn =
   'The clean verify on record is withdrawn, since this source is older than it or of unknown age: verify again.';
 
 /** `migrate apply`: writes the source's records, and can be stopped at any time. */
@@ -151,6 +152,7 @@ function reportOf(
     isInterrupted: kind === 'interrupted',
     applied,
     sum,
+    isVerifyWithdrawn,
   };
 }
 

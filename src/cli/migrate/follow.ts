@@ -3,7 +3,7 @@ import { formatInstant } from '../../lib/iso8601.ts';
 import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { FinalError } from '../../migration/errors.ts';
 import { describeError } from '../command-line.ts';
-import { apply, type AppliedResult, type ApplyChoice } from './apply.ts';
+import { apply, verifyWithdrawn, type AppliedResult, type ApplyChoice } from './apply.ts';
 import type { CommandResult } from '../tool.ts';
 import type { CliEnvironment } from './session.ts';
 
@@ -46,6 +46,7 @@ export async function follow(environment: CliEnvironment, choice: FollowChoice):
       if (kind === 'applied') [appliedAt, refusals] = [startedAt, 0];
       if (kind !== 'interrupted') isBehind = last.error !== undefined;
       if (kind !== 'interrupted' || appliedAt === undefined) report(round, appliedAt, last);
+      else if (last.isVerifyWithdrawn) environment.err.write(`${verifyWithdrawn}\n`);
     } catch (error) {
       if (appliedAt === undefined || error instanceof FinalError) throw error;
       if (!signal.aborted) {
@@ -89,13 +90,15 @@ function createReport({ out, err }: CliEnvironment, lag: number): Report {
     const isFailed = typeof result === 'string';
     const error = isFailed ? result : result.error;
     // Once, rather than in every round until it is corrected.
-    if (!isFailed && (round === 1 || (error !== undefined && !isRefused))) out(`${result.text}\n\n`);
+    const isShown = !isFailed && (round === 1 || (error !== undefined && !isRefused));
+    if (isShown) out(`${result.text}\n\n`);
     isRefused = !isFailed && error !== undefined;
     const behind = appliedAt === undefined ? '' : `; ${lagSince(appliedAt).toFixed(1)} s behind`;
     const start = `${formatInstant(Date.now())} round ${round}`;
     if (!isFailed && error === undefined) out(`${start}: ${describeRound(result)}${behind}\n`);
     else if (appliedAt !== undefined)
       err.write(`${start}: ${error ?? ''}${behind}; trying again in ${lag / 1000} s\n`);
+    if (!isFailed && !isShown && result.isVerifyWithdrawn) out(`${start}: ${verifyWithdrawn}\n`);
   };
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { runMigrate } from '../../../src/cli/migrate/run.ts';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { cutoverKey } from '../../../src/redis/keys.ts';
 import { startProxied, testProxied } from '../../migration/proxied.ts';
@@ -115,4 +116,56 @@ testProxied('an apply that fails after it has withdrawn the verify says so', asy
   const { exitCode, err } = await proxied.tool.text('apply', '--source', older, '--run', 'older');
   expect(exitCode).toBe(1);
   expect(err).toMatch(/^The clean verify on record is withdrawn, .*: verify again\.\nerror: .*\n$/);
+});
+
+/** Follows an undated source in this process; what it prints until it is stopped, which `onRound` does. */
+async function follow(
+  folder: string,
+  options: readonly string[],
+  onRound: (round: number, stop: () => void) => Promise<void>,
+): Promise<string> {
+  const interrupt = new AbortController();
+  let printed = '';
+  let round = 0;
+  const print = (text: string): void => {
+    printed += text;
+    if (/round"?:? ?\d/.test(text)) void onRound((round += 1), () => interrupt.abort());
+  };
+  await runMigrate(
+    [
+      'apply',
+      '--source',
+      folder,
+      '--run',
+      'older',
+      '--follow',
+      '--lag',
+      '1s',
+      '--full-every',
+      '1s',
+      ...options,
+    ],
+    { env: tool.env, out: print, err: { write: print }, signal: interrupt.signal },
+  );
+  return printed;
+}
+
+test.each([
+  [
+    'for people',
+    [],
+    /round 1: .*\n[^]*Z round (?!1:)\d+: .* 1 updated.*\n.*Z round \d+: The clean verify on record is withdrawn, .*: verify again\.\n/,
+  ],
+  ['for machines', ['--json'], /"round":(?!1,)\d+.*"updated":1.*"verifyWithdrawn":true/],
+])('a later round of --follow that withdraws the verify says so, %s', async (_, options, expected) => {
+  const folder = writeSource(legacy);
+  let isVerified = false;
+  const printed = await follow(folder, options, async (round, stop) => {
+    if (round === 1) {
+      await verifyNow();
+      isVerified = true;
+      writeSource({ profiles: [user('ada', 'Older'), ...legacy.profiles.slice(1)] }, folder);
+    } else if (isVerified && !(await isOnRecord())) stop();
+  });
+  expect(printed).toMatch(expected);
 });
