@@ -94,7 +94,7 @@ export const replayListKey = (base: string, list: string): string => `${base}cut
 
 /** The only form in which an API key is stored or looked up: the SHA-256 of its UTF-8 bytes, in lower-case hex. */
 export function hashApiKey(apiKey: string | Buffer): string {
-  return hash('sha256', apiKey, 'hex');
+  return hash('sha256', apiKey);
 }
 
 /** Hexadecimal digits of a name's hash. */

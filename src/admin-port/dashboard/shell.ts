@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { baseStyle, html, iconSvg, renderPage, type Content, type Html } from '../../lib/html.ts';
 
@@ -10,9 +10,8 @@ const files = {
   'icon.svg': iconSvg,
 };
 
-const hash = createHash('sha256').update(Object.values(files).join(''));
 // The hash is in the path instead of the query, so that it also applies to relative imports of the modules.
-const base = `/assets/${hash.digest('hex').slice(0, 12)}/`;
+const base = `/assets/${hash('sha256', Object.values(files).join('')).slice(0, 12)}/`;
 
 /** All that pages load, by path. The paths change with the content, so that caches may keep assets forever. */
 export const assets: ReadonlyMap<string, Buffer> = new Map(

@@ -1,5 +1,5 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -107,7 +107,7 @@ function socketPath(folder: string): string {
   const socket = join(folder, 'redis.sock');
   if (Buffer.byteLength(socket) <= 100) return socket;
   const user = process.getuid?.() ?? 0;
-  const short = `/tmp/profile-bridge-${user}-${createHash('sha1').update(folder).digest('hex').slice(0, 16)}`;
+  const short = `/tmp/profile-bridge-${user}-${hash('sha1', folder).slice(0, 16)}`;
   mkdirSync(short, { recursive: true, mode: 0o700 });
   const found = lstatSync(short);
   if (!found.isDirectory() || found.uid !== user || (found.mode & 0o077) !== 0) {

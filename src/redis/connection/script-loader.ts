@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import type { RedisClient } from './client.ts';
@@ -75,7 +75,7 @@ type Send = (
  * side (ASK) and take what has not arrived yet for absent. Of two keys the new side says TRYAGAIN, and runs nothing.
  */
 function sending({ lua, isOfOrganization }: Source, send: Send): RunScript {
-  const digest = createHash('sha1').update(lua).digest('hex');
+  const digest = hash('sha1', lua);
   return (key, given) => {
     const all = isOfOrganization ? ([2, key, `${key}-`, ...given] as const) : ([1, key, ...given] as const);
     return send('evalsha', digest, all).catch((error: unknown) => {
