@@ -60,12 +60,8 @@ interface EmbeddedOptions {
   joins?: boolean | undefined;
 }
 
-interface Place {
-  dataDir: string;
-  folder: string;
-  socket: string;
-  url: string;
-}
+/** Where the server has its data and its socket. */
+type Place = ReturnType<typeof preparePlace>;
 
 /** The script that runs the server, and its end. */
 interface Server {
@@ -73,18 +69,14 @@ interface Server {
   exited: Promise<unknown>;
 }
 
-function preparePlace(dataDir: string): Place {
+function preparePlace(dataDir: string) {
   const given = resolve(dataDir);
   writing(given, () => makeDirectory(join(given, 'redis'), 0o700));
   // The same folder by any path, so that all find the same socket.
   const folder = realpathSync(join(given, 'redis'));
   const socket = socketPath(folder);
-  return {
-    dataDir: given,
-    folder,
-    socket,
-    url: `unix://${socket.split('/').map(encodeURIComponent).join('/')}`,
-  };
+  const url = `unix://${socket.split('/').map(encodeURIComponent).join('/')}`;
+  return { dataDir: given, folder, socket, url };
 }
 
 function writing(dataDir: string, work: () => void): void {
