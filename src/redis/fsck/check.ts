@@ -74,22 +74,22 @@ export type ReportFault = (
   repair?: Repair | (() => Promise<boolean>),
 ) => Promise<boolean>;
 
-/** One organization that is being examined. */
-export interface Check {
-  store: RedisClient;
-  base: string;
+/** What names are checked by. */
+export interface Naming {
   snapshot: WriteSnapshot;
   /** How many buckets the name index has; null where the settings do not say, and then it has one. */
   buckets: string | null;
+}
+
+/** One organization that is being examined. */
+export interface Check extends Naming {
+  store: RedisClient;
+  base: string;
   counts: Counts;
   report: ReportFault;
 }
 
-/** What names are checked by. */
-export async function readNaming(
-  store: RedisClient,
-  base: string,
-): Promise<Pick<Check, 'snapshot' | 'buckets'>> {
+export async function readNaming(store: RedisClient, base: string): Promise<Naming> {
   const snapshot = await readWriteSnapshot(store, base);
   return { snapshot, buckets: await store.hget(settingsKey(base), `n${snapshot.index}`) };
 }

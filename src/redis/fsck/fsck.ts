@@ -14,7 +14,7 @@ import {
 import { listOrganizations, organizationExists } from '../organizations.ts';
 import { yieldingChunks } from '../../lib/time-slices.ts';
 import { checkKeyRecord } from './api-keys.ts';
-import { createReport, readNaming, type Check, type Counts, type Fault } from './check.ts';
+import { createReport, readNaming, type Check, type Counts, type Fault, type Naming } from './check.ts';
 import { createChecks } from './open-checks.ts';
 import { checkBucket } from './names.ts';
 import { checkGeneration } from './organization.ts';
@@ -99,7 +99,7 @@ async function walk(
   }
 
   /** What the name index had when the organization was first looked at: a scan may miss what has been added since. */
-  const first = new Map<Check, IndexShape>();
+  const first = new Map<Check, Naming>();
   const outside = { store, base: prefix, report: createReport(store, prefix, '', options) };
   const examine = async (key: string): Promise<void> => {
     if (!key.startsWith(`${prefix}{`)) return await checkTypeOutside(outside, key);
@@ -128,11 +128,8 @@ async function walk(
   return signal?.aborted === true ? { kind: 'interrupted' } : { kind: 'checked', counts, loading };
 }
 
-/** What the name index of an organization has. */
-type IndexShape = Pick<Check, 'snapshot' | 'buckets'>;
-
 /** Checks the buckets that the index has grown by, until it grows no further: entries move to those added even now. */
-async function checkAddedBuckets(check: Check, { snapshot, buckets }: IndexShape, signal?: AbortSignal) {
+async function checkAddedBuckets(check: Check, { snapshot, buckets }: Naming, signal?: AbortSignal) {
   for (let added = Number(buckets ?? 1); ; added++) {
     if (signal?.aborted === true) return;
     Object.assign(check, await readNaming(check.store, check.base));

@@ -17,6 +17,7 @@ import {
   quote,
   readNaming,
   type Check,
+  type Naming,
   type ReportOptions,
 } from './check.ts';
 import { checkOrganization, generationFields } from './organization.ts';
@@ -84,7 +85,7 @@ function restoreSettings(prefix: string, base: string): string {
 
 /** Checks what an organization has in single keys; undefined if nothing else of it can be examined. */
 async function openCheck(
-  parts: Omit<Check, 'snapshot' | 'buckets'>,
+  parts: Omit<Check, keyof Naming>,
   prefix: string,
   id: string,
 ): Promise<Check | undefined> {
