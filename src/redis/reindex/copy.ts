@@ -150,20 +150,25 @@ export function copyDenied(rebuild: Rebuild): Promise<Copied | Stopped> {
 
 /** Marks of names that were denied or removed here are also set for the names as the new comparison has them. */
 export function copyDenylistWrites(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const marks = withSpellings(rebuild, denylistWrites(rebuild.store, rebuild.base));
-  return copyPairs(rebuild, 'marks', marks, ([normalized, epoch]) => [epoch, normalized]);
+  return copyMarks(rebuild, 'marks', denylistWrites(rebuild.store, rebuild.base));
 }
 
 /** The same for the marks of denied names whose change was adopted (lua/lib/adoptions.lua). */
 export function copyAdoptedNames(rebuild: Rebuild): Promise<Copied | Stopped> {
-  const marks = withSpellings(rebuild, adoptedNames(rebuild.store, rebuild.base));
-  return copyPairs(rebuild, 'adopted', marks, ([normalized, at]) => [at, normalized]);
+  return copyMarks(rebuild, 'adopted', adoptedNames(rebuild.store, rebuild.base));
 }
+
+function copyMarks(rebuild: Rebuild, kind: 'marks' | 'adopted', marks: Pages): Promise<Copied | Stopped> {
+  return copyPairs(rebuild, kind, withSpellings(rebuild, marks), ([name, mark]) => [mark, name]);
+}
+
+/** Names, some at a time, with what there is of each. */
+type Pages = ReturnType<typeof scanPairs>;
 
 async function copyPairs(
   rebuild: Rebuild,
   kind: 'denied' | 'marks' | 'adopted',
-  pages: AsyncIterable<(readonly [field: string, value: string])[]>,
+  pages: Pages,
   parse: (entry: readonly [field: string, value: string]) => [what: string, name: string],
 ): Promise<Copied | Stopped> {
   let count = 0;
@@ -184,10 +189,7 @@ async function copyPairs(
  * name has. A name that was removed has none left, and may have had any: its mark becomes one of the whole denylist
  * ('').
  */
-async function* withSpellings(
-  { store, base, current, comparison }: Rebuild,
-  marks: AsyncIterable<(readonly [normalized: string, mark: string])[]>,
-): AsyncGenerator<(readonly [name: string, mark: string])[]> {
+async function* withSpellings({ store, base, current, comparison }: Rebuild, marks: Pages): Pages {
   for await (const page of marks) {
     yield page;
     if (comparison !== 'exact' || page.length === 0) continue;
@@ -201,10 +203,7 @@ async function* withSpellings(
 }
 
 /** The marks with their epochs, and those from before marks were epochs (lua/lib/local_writes.lua). */
-async function* denylistWrites(
-  store: RedisClient,
-  base: string,
-): AsyncGenerator<(readonly [normalized: string, epoch: string])[]> {
+async function* denylistWrites(store: RedisClient, base: string): Pages {
   yield* scanPairs(store, denylistWritesKey(base));
   const mark = 'd\n';
   for await (const page of scanMembers(store, localWritesKey(base)))
@@ -212,10 +211,7 @@ async function* denylistWrites(
 }
 
 /** The marks of adopted names with their times. */
-async function* adoptedNames(
-  store: RedisClient,
-  base: string,
-): AsyncGenerator<(readonly [normalized: string, at: string])[]> {
+async function* adoptedNames(store: RedisClient, base: string): Pages {
   const mark = 'name:';
   for await (const page of scanPairs(store, adoptionsKey(base)))
     yield page
