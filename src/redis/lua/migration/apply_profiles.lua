@@ -22,8 +22,7 @@
 --          names: {position (from 0), text} for each renamed, its current username, and for each profile whose username
 --                 another user has, that user
 --          denied: positions (from 0) of those written under a username that is on the denylist
-local refused = names_refused()
-if refused then return { refused } end
+if names_refused() then return { 'frozen' } end
 if redis.call('EXISTS', stage_key()) == 1 then
   for _, row in ipairs(rows) do
     if row[2] ~= '' and is_staged(row[2]) and holder_of(index, row[2]) ~= row[1] then return { 'frozen' } end

@@ -15,8 +15,7 @@
 --   collections    user, reference
 --   denylist       denied name, normalized name
 local entity, used = ARGV[5], {}
-local refused = entity == 'denylist' and names_refused()
-if refused then return { refused } end
+if entity == 'denylist' and names_refused() then return { 'frozen' } end
 
 local function set_fields(key, fields, row, first)
   for position, field in ipairs(fields) do

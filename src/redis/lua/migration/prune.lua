@@ -15,8 +15,7 @@
 --   collections    user, reference
 --   organizations  ''
 local entity = ARGV[5]
-local refused = names_refused()
-if refused then return { refused } end
+if names_refused() then return { 'frozen' } end
 
 local prune = {
   profiles = function(user, name, normalized_name)

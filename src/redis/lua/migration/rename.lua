@@ -9,8 +9,7 @@
 
 -- Each row: user, old name, its normalized name, new name, its normalized name; '' for none. Then record | make.
 local kind = ARGV[5]
-local refused = names_refused()
-if refused then return { refused } end
+if names_refused() then return { 'frozen' } end
 if kind == 'record' then
   for _, row in ipairs(rows) do
     -- Not if the profile was changed here after it was compared.
