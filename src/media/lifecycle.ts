@@ -30,7 +30,7 @@ export function createPictures(store: RedisClient, media: MediaStore, log?: Log)
       return;
     }
     // Otherwise the sweep takes it off the list.
-    await untrack(store, base, file).catch(() => {});
+    await store.zrem(unreferencedPicturesKey(base), file).catch(() => {});
   };
   return {
     discard,
@@ -60,10 +60,6 @@ export async function trackPending(
   await store.zadd(unreferencedPicturesKey(base), at, file);
 }
 
-async function untrack(store: RedisClient, base: string, file: string): Promise<void> {
-  await store.zrem(unreferencedPicturesKey(base), file);
-}
-
 const listedAtOnce = 1000;
 /** Most of the time is spent waiting for the store of pictures. */
 const removedAtOnce = 16;
@@ -91,7 +87,7 @@ export async function removeOrphans(
       if (signal?.aborted === true) return;
       try {
         await remove(file);
-        await untrack(store, base, file);
+        await store.zrem(key, file);
       } catch (error) {
         failures.push(error);
       }
