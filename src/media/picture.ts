@@ -44,12 +44,9 @@ function extensionByBytes(bytes: Buffer): PictureExtension | undefined {
 /** Whether a JPEG has more scans than it may. Bytes of its metadata can look like a scan, but not so often. */
 function hasTooManyScans(bytes: Buffer): boolean {
   const startOfScan = Buffer.from([0xff, 0xda]);
+  const next = (from: number): number => bytes.indexOf(startOfScan, from);
   let scans = 0;
-  let at = bytes.indexOf(startOfScan);
-  while (at !== -1 && scans <= maxScans) {
-    scans++;
-    at = bytes.indexOf(startOfScan, at + 2);
-  }
+  for (let at = next(0); at !== -1 && scans <= maxScans; at = next(at + 2)) scans++;
   return scans > maxScans;
 }
 
