@@ -2,7 +2,7 @@ import { formatInstant } from '../../lib/iso8601.ts';
 import { readAudit, type AuditEntry } from '../../redis/audit.ts';
 import type { AdminCommand, AdminContext } from './context.ts';
 import { done, interrupted, type CommandResult } from '../tool.ts';
-import { JsonList } from './json-list.ts';
+import { createJsonList } from './json-list.ts';
 import { organizationOption } from './options.ts';
 import { printable } from '../../lib/system/terminal.ts';
 
@@ -22,7 +22,7 @@ async function showAudit(
   { org, json = false }: { org: string; json?: boolean },
 ): Promise<CommandResult> {
   const { store, base } = await context.existingOrganization(org);
-  const list = new JsonList(context.out);
+  const list = createJsonList(context.out);
   let isEmpty = true;
   try {
     for await (const page of readAudit(store, base)) {

@@ -1,7 +1,7 @@
 import { fsck, type Counts, type Fault } from '../../redis/fsck/fsck.ts';
 import { adminCommand } from '../command-line.ts';
 import { UnknownOrganizationError, type AdminContext, type AdminCommand } from './context.ts';
-import { JsonList } from './json-list.ts';
+import { createJsonList } from './json-list.ts';
 import { interrupted, problem, type CommandResult } from '../tool.ts';
 import { onlyOrganization } from './options.ts';
 import { counted } from '../../lib/numbers.ts';
@@ -32,7 +32,7 @@ async function check(
   { org, repair = false, json = false }: FsckOptions,
 ): Promise<CommandResult> {
   const { store, keyPrefix } = await context.open();
-  const list = new JsonList(context.out, '{"faults":[');
+  const list = createJsonList(context.out, '{"faults":[');
   const onFault = (fault: Fault): void => {
     if (json) list.add(forMachines(fault));
     else context.out(`${forPeople(fault)}\n`);

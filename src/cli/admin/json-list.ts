@@ -1,28 +1,20 @@
-/** Prints the elements of a JSON array as they come, since there may be many. */
-export class JsonList {
-  private readonly out: (text: string) => void;
-  private readonly start: string;
-  private state: 'empty' | 'begun' | 'ended' = 'empty';
-
-  /** `start` is what comes before the elements, up to the bracket. */
-  constructor(out: (text: string) => void, start = '[') {
-    this.out = out;
-    this.start = start;
-  }
-
-  add(element: unknown): void {
-    this.out((this.state === 'empty' ? `${this.start}\n` : ',\n') + JSON.stringify(element));
-    this.state = 'begun';
-  }
-
+/** Prints the elements of a JSON array as they come, since there may be many; `start` ends with its bracket. */
+export function createJsonList(out: (text: string) => void, start = '[') {
+  let state: 'empty' | 'begun' | 'ended' = 'empty';
   /** Ends the list with what comes after the elements, from the bracket on. */
-  end(rest = ']'): void {
-    this.out(`${this.state === 'empty' ? this.start : '\n'}${rest}\n`);
-    this.state = 'ended';
-  }
-
-  /** Ends a list that has elements and no end, as after an error; else prints nothing, as other commands do then. */
-  cutOff(rest?: string): void {
-    if (this.state === 'begun') this.end(rest);
-  }
+  const end = (rest = ']'): void => {
+    out(`${state === 'empty' ? start : '\n'}${rest}\n`);
+    state = 'ended';
+  };
+  return {
+    add: (element: unknown): void => {
+      out((state === 'empty' ? `${start}\n` : ',\n') + JSON.stringify(element));
+      state = 'begun';
+    },
+    end,
+    /** Ends a list that has elements and no end, as after an error; else prints nothing, as other commands do then. */
+    cutOff: (rest?: string): void => {
+      if (state === 'begun') end(rest);
+    },
+  };
 }
