@@ -131,7 +131,7 @@ export function verdictAt(policy: DeprecationPolicy, now: number): CallVerdict {
   if (policy.sunsetAt !== undefined && now >= policy.sunsetAt && policy.afterSunset === 'gone') {
     return { gone: 'sunset' };
   }
-  const brownout = policy.brownouts.find(({ start, end }) => start <= now && now < end);
+  const brownout = policy.brownouts.find((window) => stateAt(window, now) === 'open');
   return brownout === undefined ? 'serve' : { gone: 'brownout', until: brownout.end };
 }
 
