@@ -1,7 +1,7 @@
 import { dayMs, dayName } from '../../lib/days.ts';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import { formatNumber } from '../../lib/numbers.ts';
+import { formatNumber, totalOf } from '../../lib/numbers.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
 import { callsOn, lastUse, ReportTooLargeError, type Daily, type KeySeen } from '../ledger/ledger-reader.ts';
 import { isAttributed, moreKeys, unattributedKey, uncheckedKey } from '../ledger/tally.ts';
@@ -146,7 +146,7 @@ function named(names: Names, isLabel: boolean): Name {
 
 async function rowsOf(usage: Usage, groups: readonly GroupTotals[]) {
   const { firstDay, lastDay } = usage.query;
-  const total = groups.reduce((calls, group) => calls + callsOf(group), 0);
+  const total = totalOf(groups.map(callsOf));
   const wholeRange = measuredIn(usage, rangeOf(usage.query));
   const ofDays = new Map<number, Measured>();
   const measuredOn = (day: number): Measured =>

@@ -1,5 +1,6 @@
 import { dayName, minuteMs } from '../../lib/days.ts';
 import { formatInstant, type Interval } from '../../lib/iso8601.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { groupUsage } from './group-usage.ts';
 import { rangeOf, type Group, type UsageQuery } from './usage-query.ts';
@@ -24,8 +25,8 @@ export async function reportOf(usage: Usage, groupBy: readonly Group[]) {
   const { firstDay, lastDay, organizationId } = usage.query;
   const rows = await groupUsage(usage, groupBy);
   const range = rangeOf(usage.query);
-  const sum = (of: 'attributed' | 'unattributed') => rows.reduce((total, row) => total + row[of], 0);
-  const [attributed, unattributed] = [sum('attributed'), sum('unattributed')];
+  const attributed = totalOf(rows.map((row) => row.attributed));
+  const unattributed = totalOf(rows.map((row) => row.unattributed));
   return {
     generatedAt: formatInstant(usage.now),
     /** First and last day, both included. */
@@ -48,7 +49,7 @@ export type UnmeasuredGap = ReturnType<typeof toGap>;
 
 /** The minutes of all gaps together. */
 export function minutesOf(gaps: readonly UnmeasuredGap[]): number {
-  return gaps.reduce((sum, gap) => sum + gap.minutes, 0);
+  return totalOf(gaps.map(({ minutes }) => minutes));
 }
 
 /** When a gap ends, as it is shown, in ms: a gap that has just begun does not look empty. */

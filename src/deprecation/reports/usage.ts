@@ -1,5 +1,6 @@
 import { dayMs } from '../../lib/days.ts';
 import type { Interval } from '../../lib/iso8601.ts';
+import { totalOf } from '../../lib/numbers.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 import { findGaps, readCoverage } from '../ledger/coverage.ts';
 import { callsOn, readLedger, type Daily } from '../ledger/ledger-reader.ts';
@@ -43,7 +44,7 @@ export async function readUsage(
 export function measuredIn(usage: Pick<Usage, 'gaps' | 'now'>, { start, end }: Interval): Measured {
   const until = Math.min(end, usage.now);
   if (until <= start) return 'no';
-  const missing = gapsIn(usage, { start, end: until }).reduce((sum, gap) => sum + gap.end - gap.start, 0);
+  const missing = totalOf(gapsIn(usage, { start, end: until }).map((gap) => gap.end - gap.start));
   if (missing === 0) return 'yes';
   return missing >= until - start ? 'no' : 'partly';
 }

@@ -1,4 +1,5 @@
 import { html, type Html } from '../../../lib/html.ts';
+import { totalOf } from '../../../lib/numbers.ts';
 
 const width = 120;
 const height = 24;
@@ -34,7 +35,7 @@ function averaged(figures: readonly (number | null)[]): (number | null)[] {
   const size = Math.ceil(figures.length / maxPoints);
   return Array.from({ length: Math.ceil(figures.length / size) }, (_, i) => {
     const some = figures.slice(i * size, (i + 1) * size).filter((n) => n !== null);
-    return some.length === 0 ? null : some.reduce((a, b) => a + b, 0) / some.length;
+    return some.length === 0 ? null : totalOf(some) / some.length;
   });
 }
 
