@@ -4,15 +4,15 @@ import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 const ownTime = (): number => Math.round(performance.timeOrigin + performance.now());
 
 /**
- * The clock of Redis, read without asking: that of this process, corrected by how far it was behind at the last look. So
- * instances and tools whose clocks differ agree on the time, and on when a day ends.
+ * The clock of Redis, read without asking: that of this process, corrected by how far it was behind when last adjusted.
+ * So instances and tools whose clocks differ agree on the time, and on when a day ends.
  */
 export function createStoreClock(store: RedisClient) {
   let behind = 0;
   return {
     now: (): number => ownTime() + behind,
-    /** Compares the clocks; returns by how many ms `now` was behind. */
-    look: async (): Promise<number> => {
+    /** Compares the clocks, and corrects `now`; returns by how many ms it was behind. */
+    adjust: async (): Promise<number> => {
       const asked = ownTime();
       const time = await storeTime(store);
       const wasBehind = behind;

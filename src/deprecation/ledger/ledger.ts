@@ -33,19 +33,19 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   let outbox: Outbox | undefined;
   let writtenUntil = start;
   let hasTrouble = false;
-  let hasLooked = false;
+  let isAdjusted = false;
   let hasRecorded = false;
   /** Found, and not yet recorded. */
   const lostTimes: Interval[] = [];
 
-  const lookAtClock = async (): Promise<void> => {
+  const adjustClock = async (): Promise<void> => {
     if (options.now !== undefined) return;
-    const ms = await clock.look();
-    if (hasLooked) return;
+    const ms = await clock.adjust();
+    if (isAdjusted) return;
     // It was started by the clock of its machine.
     start += ms;
     writtenUntil += ms;
-    hasLooked = true;
+    isAdjusted = true;
   };
 
   const recordCoverage = async (until: number, closed: boolean): Promise<void> => {
@@ -82,7 +82,7 @@ export function createLedger(store: RedisClient, prefix: string, options: Ledger
   const writeAll = async (closed: boolean): Promise<void> => {
     for (;;) {
       const isRetry = outbox !== undefined;
-      await lookAtClock();
+      await adjustClock();
       outbox ??= { ...tally.take(), since: writtenUntil, until: now() };
       const lost = await writer.findLost(outbox.until);
       if (lost !== undefined) lostTimes.push(lost);
