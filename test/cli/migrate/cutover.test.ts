@@ -331,6 +331,22 @@ describe('an apply of a source that is older than the clean verify on record', (
     expect((await readCutover(store, prefix)).verifiedAt).toBeDefined();
   });
 
+  test('adds a name that no adopted change has removed, also from files of unknown age; a verify misses it', async () => {
+    const tool = await verifiedTool();
+    const names = ['Evil', 'New', 'Free'].flatMap(denied);
+    const files = writeSource({ profiles: profiles('Ada'), denylist: names });
+    const missing = await tool.json('verify', '--source', files);
+    expect(missing).toMatchObject({ exitCode: 1, json: { missing: 1, changedHere: 1 } });
+    const { exitCode, json } = await tool.json('apply', '--source', files);
+    expect({ exitCode, json }).toMatchObject({ exitCode: 0, json: { created: 1, kept: 1 } });
+    expect((await store.hkeys(denylist())).sort()).toEqual(['Evil', 'New']);
+    expect(await tool.json('verify', '--source', files)).toMatchObject({ exitCode: 0 });
+    // Nor does a source of unknown age remove the ban.
+    const without = writeSource({ profiles: profiles('Ada'), denylist: denied('New') });
+    await tool.json('apply', '--source', without, ...prune);
+    expect((await store.hkeys(denylist())).sort()).toEqual(['Evil', 'New']);
+  });
+
   test.each([
     ['as of a time before it', ['--as-of', String(monday)], true],
     ['of unknown age', [], true],

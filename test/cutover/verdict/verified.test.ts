@@ -7,6 +7,7 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
   apiKeyKey,
+  denylistKey,
   differingUsersKey,
   failedAdoptionsKey,
   forwardedOrganizationsKey,
@@ -142,20 +143,24 @@ describe('what is on record of an organization', () => {
     expect(await store.hlen(refusedKeysKey(base))).toBe(4);
   });
 
-  test('a clean verify forgets which denied names were adopted before its snapshot, and nothing else of that', async () => {
+  test('a clean verify forgets which bans were adopted before its snapshot, and nothing else of that', async () => {
     const now = await storeTime(store);
     const key = `${base}cutover:adoptions`;
+    await store.hset(denylistKey(base, '0'), { old: '', new: '' });
     await store.hset(key, { drawn: 3, barrier: 2, 'denylist-at': 1000, 'name:old': 1000, 'name:new': now });
+    await store.hset(key, 'name:removed', 1000);
     await recordVerified(store, prefix, {
       snapshotAt: now - 60_000,
       replicationIds: '',
       hasConflicts: false,
     });
     expect((await store.hkeys(key)).sort()).toEqual([
+      'bans-at',
       'barrier',
       'denylist-at',
       'drawn',
       'name:new',
+      'name:removed',
       'settled-due',
     ]);
   });
@@ -165,13 +170,14 @@ describe('what is on record of an organization', () => {
     ['one made before', 1500, 2000],
     ['one made later', 2500, 2500],
   ])(
-    'the latest mark of a denied name that a clean verify removes counts for the whole denylist: there was %s',
-    async (_what, listAt, expected) => {
+    'the latest mark of a ban that a clean verify removes counts for all denied names: there was %s',
+    async (_what, bansAt, expected) => {
       const key = `${base}cutover:adoptions`;
-      if (listAt !== undefined) await store.hset(key, 'denylist-at', listAt);
+      await store.hset(denylistKey(base, '0'), { a: '', b: '', c: '', late: '' });
+      if (bansAt !== undefined) await store.hset(key, 'bans-at', bansAt);
       await store.hset(key, { 'name:a': 1000, 'name:b': 2000, 'name:c': 1200, 'name:late': 4000 });
       await clearVerified(store, base, 'denied-names', '0', 3000);
-      expect(await store.hgetall(key)).toEqual({ 'denylist-at': String(expected), 'name:late': '4000' });
+      expect(await store.hgetall(key)).toEqual({ 'bans-at': String(expected), 'name:late': '4000' });
     },
   );
 

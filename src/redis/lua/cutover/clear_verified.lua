@@ -1,7 +1,7 @@
 #!lua
 -- @include adoptions
--- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened. Keys
--- that were refused stay; those that the source has are marked.
+-- Removes a part of what a clean verify has settled: everything that was on record before its snapshot was opened.
+-- Removals of denied names stay, and keys that were refused; those that the source has are marked.
 --
 -- the cursor of the next call, 0 at the end
 
@@ -32,6 +32,7 @@ local function confirm_key(sha256, value)
   redis.call('HSET', refused_keys_key(), sha256, cjson.encode(entry))
 end
 
+local index = redis.call('HGET', settings_key(), 'index') or '0'
 local found = redis.call('HSCAN', keys[what], cursor, 'COUNT', 500)
 for i = 1, #found[2], 2 do
   local field, value = found[2][i], found[2][i + 1]
@@ -40,7 +41,7 @@ for i = 1, #found[2], 2 do
   elseif what == 'refused-keys' then
     confirm_key(field, value)
   elseif recorded_at[what](value, field) < opened_at then
-    if what == 'denied-names' then settle_adopted_name(field, value) else redis.call('HDEL', keys[what], field) end
+    if what == 'denied-names' then settle_adopted_name(index, field, value) else redis.call('HDEL', keys[what], field) end
   end
 end
 return found[1]

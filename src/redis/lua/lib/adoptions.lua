@@ -12,19 +12,21 @@ local function mark_adopted_name(normalized_name)
   redis.call('HSET', adoptions_key(), field, now_ms())
 end
 
--- Removes the mark of a name, by its field, that a clean verify has settled. A source that is older than the mark must
--- still not undo the change: the whole denylist counts as adopted at that time.
-local function settle_adopted_name(field, adopted_at)
-  local list_at = redis.call('HGET', adoptions_key(), 'denylist-at')
-  if not list_at or tonumber(list_at) < tonumber(adopted_at) then
-    redis.call('HSET', adoptions_key(), 'denylist-at', adopted_at)
+-- Removes the mark of a denied name, by its field, that a clean verify has settled. A source that is older than the mark
+-- must still not undo the ban: all denied names count as adopted at that time. The mark of a name that was removed stays,
+-- for only that tells it from one that the source has denied since.
+local function settle_adopted_name(index, field, adopted_at)
+  if not is_denied(index, string.sub(field, 6)) then return end
+  local bans_at = redis.call('HGET', adoptions_key(), 'bans-at')
+  if not bans_at or tonumber(bans_at) < tonumber(adopted_at) then
+    redis.call('HSET', adoptions_key(), 'bans-at', adopted_at)
   end
   redis.call('HDEL', adoptions_key(), field)
 end
 
--- Whether a change of a name, or of the whole denylist, was adopted after a snapshot was opened (ms).
-local function is_name_adopted_since(normalized_name, snapshot_at)
-  for _, field in ipairs({ 'denylist-at', 'name:' .. normalized_name }) do
+-- Whether a change of a name, denied or not, or of the whole denylist, was adopted after a snapshot was opened (ms).
+local function is_name_adopted_since(normalized_name, has_ban, snapshot_at)
+  for _, field in ipairs({ 'denylist-at', 'name:' .. normalized_name, has_ban and 'bans-at' or nil }) do
     local adopted_at = redis.call('HGET', adoptions_key(), field)
     if adopted_at and tonumber(adopted_at) >= snapshot_at then return true end
   end

@@ -15,10 +15,10 @@ local function is_adopted_since(adopted_at) return adopted_at and (tonumber(adop
 -- Whether a profile with this mark, adopted then if at all, is not the source's to change.
 local function is_kept(mark, adopted_at) return is_ours(mark) or is_adopted_since(adopted_at) end
 
--- Whether a name of the denylist is no longer the source's.
+-- Whether a name, denied or not, is no longer the source's to deny or to remove.
 local is_whole_list_ours = is_denylist_write('', marks_from)
-local function is_name_ours(normalized_name)
+local function is_name_ours(normalized_name, has_ban)
   return is_whole_list_ours
     or is_denylist_write(normalized_name, marks_from)
-    or is_name_adopted_since(normalized_name, snapshot_at)
+    or is_name_adopted_since(normalized_name, has_ban, snapshot_at)
 end

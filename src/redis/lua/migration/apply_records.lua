@@ -84,7 +84,7 @@ local apply = {
     local name, normalized_name = row[1], row[2]
     local spelling = spelling_of(name, normalized_name)
     local have = redis.call('HGET', denylist_key(index), normalized_name)
-    if have ~= spelling and is_name_ours(normalized_name) then return 'kept' end
+    if have ~= spelling and is_name_ours(normalized_name, have) then return 'kept' end
     if holder_of(index, normalized_name) then used[#used + 1] = position - 1 end
     if have == spelling then return 'unchanged' end
     if not is_dry then redis.call('HSET', denylist_key(index), normalized_name, spelling) end

@@ -28,7 +28,7 @@ local prune = {
     return redis.call('DEL', profile) == 1
   end,
   denylist = function(normalized_name)
-    if is_name_ours(normalized_name) then return false end
+    if is_name_ours(normalized_name, true) then return false end
     return is_dry or redis.call('HDEL', denylist_key(index), normalized_name) == 1
   end,
   ['api-keys'] = function(sha256)
