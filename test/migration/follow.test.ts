@@ -245,6 +245,26 @@ describeWithPostgres('apply --follow', () => {
     expect((await tool.json('verify', '--source', url, ...source)).exitCode).toBe(0);
   });
 
+  test('is not needed to learn why all rows are read, either: an apply says so', async () => {
+    const { tool, args } = await applyAll();
+    const why = async (...options: string[]) => {
+      const { exitCode, out } = await tool.text(...args, ...options);
+      expect(exitCode).toBe(0);
+      return /^All rows were read: (.*)\.$/m.exec(out)?.[1];
+    };
+    expect(await why()).toBeUndefined();
+    expect(await why('--prune')).toBe('--prune needs all of them');
+    expect(await why('--org', 'acme')).toBe('the last round was of other entities or organizations');
+    expect(await why('--org', 'acme')).toBeUndefined();
+    await runPostgres(url, "UPDATE players SET name = 'late' WHERE id = 1");
+    await tool.json('verify', ...args.slice(1));
+    expect(await why('--org', 'acme')).toMatch(/^since the last time, a verify has found differences/);
+    expect(await why('--org', 'acme', '--fresh')).toBeUndefined();
+    await runPostgres(url, 'UPDATE players SET changed = NULL');
+    expect(await why('--org', 'acme', '--fresh')).toBeUndefined();
+    expect(await why('--org', 'acme')).toMatch(/^the last one found no updatedAt/);
+  });
+
   test('a clock that is set back neither delays the next rounds nor hides how old the last full one is', async () => {
     await reset();
     const now = Date.now;

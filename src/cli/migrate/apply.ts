@@ -106,7 +106,7 @@ function reportOf(
   { figures, pictures, isVerifyWithdrawn }: Outcome,
 ) {
   const { issues } = context;
-  const { kind, assessment, pruned, completedRenames, pendingRenames, isFull } = applied;
+  const { kind, assessment, pruned, completedRenames, pendingRenames, isFull, whyAllRows } = applied;
   const { pruning } = assessment;
   const sum = sumOf(figures);
   const written = isWritten(kind) ? sum.created + sum.updated : 0;
@@ -118,6 +118,7 @@ function reportOf(
     title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
     parts: [
       figuresTable(figures),
+      whyAllRows === undefined ? '' : `All rows were read: ${whyAllRows}.`,
       listIssues(issues, isWritten(kind) ? 'Refused:' : 'Problems:', problems),
       listWarnings(issues),
       pruned === undefined || pruning === undefined

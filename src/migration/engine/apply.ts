@@ -71,7 +71,7 @@ async function applyLocked(
   const { run, source } = chosen;
   const { signal, issues, progress, lock } = context;
   // Pruning is slow, and so is retrying pictures: not in every round that happens to read all rows.
-  const { round, isResumed, isDue } = nextRound(chosen, choice, last);
+  const { round, isResumed, isDue, whyAllRows } = nextRound(chosen, choice, last);
   const since = source.isReadWhole ? undefined : round.since;
   const isFull = since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);
@@ -121,6 +121,7 @@ async function applyLocked(
       isResumed,
       /** Whether all rows were read, rather than those that have changed. */
       isFull,
+      whyAllRows,
       /** Records refused since all rows were read, in this round or before. */
       refusedSinceFull,
       assessment,

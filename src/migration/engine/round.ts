@@ -1,3 +1,4 @@
+import { counted } from '../../lib/numbers.ts';
 import type { RoundState } from '../runs/runs.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from './context.ts';
@@ -27,19 +28,21 @@ export interface RoundChoice extends PruneChoice {
 
 /**
  * The round that an apply makes: the one before if that was broken off, otherwise a new one. `isDue`: whether it takes the
- * steps that belong to a full round only, such as pruning.
+ * steps that belong to a full round only, such as pruning. `whyAllRows`: why it does not go on from where an earlier round
+ * has ended, if there is one and the source could give what has changed since.
  */
 export function nextRound(
   chosen: Chosen,
   choice: RoundChoice,
   before: RoundState | undefined,
-): { round: RoundState; isResumed: boolean; isDue: boolean } {
+): { round: RoundState; isResumed: boolean; isDue: boolean; whyAllRows: string | undefined } {
   /** The round before, unless the run starts over. */
   const last = choice.fresh === true ? undefined : before;
   if (choice.isNextRound === true) requireEarlierRound(chosen, before);
   if (last !== undefined) requireSameSource(chosen, last);
   if (choice.isNextRound === true && last !== undefined) requireEntities(chosen, last);
-  const isFull = isFullRound(choice, last);
+  const whyFull = whyFullRound(choice, last);
+  const isFull = whyFull !== undefined;
   const isResumed =
     last !== undefined && last.selection === chosen.selection && last.finishedAt === undefined;
   const round = isResumed
@@ -47,7 +50,9 @@ export function nextRound(
     : newRound(chosen, choice, isFull, { last, before });
   // With fullEvery, a round may read all rows without being a full one: they may have no updatedAt.
   const isDue = choice.fullEvery === undefined ? round.since === undefined : isFull;
-  return { round, isResumed, isDue };
+  const isAsked = last !== undefined && !chosen.source.isReadWhole && round.since === undefined;
+  const whyAllRows = isAsked ? (whyFull ?? whyNotSince(chosen, choice, last, isResumed)) : undefined;
+  return { round, isResumed, isDue, whyAllRows };
 }
 
 function requireEarlierRound({ run }: Chosen, before: RoundState | undefined): void {
@@ -72,16 +77,36 @@ function requireEntities({ source, scope }: Chosen, last: RoundState): void {
     throw new MigrationError(`${source.name} no longer has ${missing}: put them back`);
 }
 
-function isFullRound(
+function whyFullRound(
   { prune, trustSource, fullEvery, finalStep, isNextRound }: RoundChoice,
   last: RoundState | undefined,
-): boolean {
-  // One was requested since the last one, as by a verify that found differences.
-  if (last !== undefined && last.readAll > last.settled) return true;
-  const takesAllRows = prune === true || trustSource === true || finalStep !== undefined;
+): string | undefined {
+  if (last !== undefined && last.readAll > last.settled)
+    return 'since the last time, a verify has found differences, or an apply was refused a username';
+  const step = finalStep === undefined ? undefined : '--copy-pictures';
+  const option = prune === true ? '--prune' : trustSource === true ? '--trust-source' : step;
   // The earlier rounds of the run may have been made without it.
-  if (takesAllRows && isNextRound !== true) return true;
-  return fullEvery !== undefined && isOlder(last?.fullAt ?? 0, fullEvery);
+  if (option !== undefined && isNextRound !== true) return `${option} needs all of them`;
+  return fullEvery !== undefined && isOlder(last?.fullAt ?? 0, fullEvery)
+    ? 'it is time for a full round (--full-every)'
+    : undefined;
+}
+
+/** Why a round that need not be a full one reads all rows. */
+function whyNotSince(
+  { source, selection }: Chosen,
+  { fullEvery }: RoundChoice,
+  last: RoundState,
+  isResumed: boolean,
+): string {
+  if (isResumed) return 'the round that was broken off did';
+  if (last.selection !== selection) return 'the last round was of other entities or organizations';
+  if (fullEvery === undefined && last.refused > 0)
+    return `the last round refused ${counted(last.refused, 'record')}`;
+  if (source.mayLag === true) return 'what is read may lag behind another database';
+  return source.settledUntil > 0
+    ? 'the last one found no updatedAt, or the database did not say when its oldest open transaction began'
+    : 'the database does not say when its oldest open transaction began';
 }
 
 function resumedRound({ scope }: Chosen, isFull: boolean, last: RoundState): RoundState {
