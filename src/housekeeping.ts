@@ -2,6 +2,7 @@ import { countLegacyPictures } from './cutover/verdict/pictures.ts';
 import { repeat } from './lib/repeat.ts';
 import { removeOrphans } from './media/lifecycle.ts';
 import { removeAbandonedStage } from './redis/denylist.ts';
+import { checkPermissions } from './redis/connection/permissions.ts';
 import { sweepOrganizations } from './redis/sweep.ts';
 import { auditSwitches } from './cutover/switch/coordinator.ts';
 import type { Resources } from './resources.ts';
@@ -13,10 +14,11 @@ export function startHousekeeping(
 ): void {
   const { keyPrefix } = config;
   const start = (failure: string, work: (signal: AbortSignal) => Promise<void>): void => {
+    let reported: string | undefined;
     const stop = repeat(async (signal) => {
-      await work(signal).catch((error: unknown) => {
-        if (!signal.aborted) log.warn(failure, { reason: String(error) });
-      });
+      const reason = await work(signal).then(() => undefined, String);
+      if (reason !== undefined && reason !== reported && !signal.aborted) log.warn(failure, { reason });
+      reported = reason;
     }, interval);
     releasers.onClose('housekeeping', stop);
   };
@@ -28,6 +30,8 @@ export function startHousekeeping(
     ];
     await sweepOrganizations(store, keyPrefix, jobs, signal);
   });
+  // Where it is `eval`, no request fails before Redis is restarted.
+  start('the permissions in Redis are no longer enough', () => checkPermissions(store, keyPrefix));
   start('switches of the mode could not be recorded in the audit trail', () =>
     auditSwitches(store, keyPrefix),
   );

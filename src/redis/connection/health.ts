@@ -1,6 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
 import { infoField, mastersOf, type RedisClient } from './client.ts';
-import { replicasNeeded } from './script-loader.ts';
+import { byDigest, replicasNeeded } from './script-loader.ts';
 
 /**
  * Reads from every master that the client is connected to: whether at least one can be read from, and what does not
@@ -24,12 +24,15 @@ export async function checkHealth(client: RedisClient) {
   return { isReadable: masters.length > 0, faults };
 }
 
+const tryToWrite = byDigest("#!lua\nreturn ''");
+
 async function probe(server: Redis, isCluster: boolean) {
   // INFO is answered even while the server is loading its data; a command that reads is not.
   const [info, refusal, state] = await Promise.all([
     server.info('replication'),
-    // Redis refuses this wherever it would refuse to write.
-    server.eval("#!lua\nreturn ''", 0).catch(String),
+    // Redis refuses this wherever it would refuse to write. It is sent as the scripts of requests are: without the
+    // permission for EVAL, those that the server knows still run.
+    tryToWrite((command, text, rest) => server[command](text, ...rest), [0]).catch(String),
     isCluster ? server.cluster('INFO') : '',
     server.dbsize(),
   ]);

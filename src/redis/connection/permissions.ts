@@ -11,9 +11,11 @@ const silenceMs = 5000;
 
 /** Throws an Error of one line with the remedy if the Redis user lacks permissions that the bridge needs. */
 export async function checkPermissions(client: RedisClient, prefix: string): Promise<void> {
-  // What no script can call. A master of a cluster may stay silent; another one tells as much.
+  // What no script can call. A master of a cluster may stay silent, or all be away; another one tells as much.
   const ask = (...command: [name: string, ...args: (string | number)[]]): Promise<string[]> =>
-    Promise.race(mastersOf(client).map((master) => master.call(...command).then(() => [], refusedBy)));
+    Promise.any(mastersOf(client).map((master) => master.call(...command).then(() => [], refusedBy))).catch(
+      () => [],
+    );
   const attempts = [
     tryCommands(client, permissionsKey(prefix)).catch(refusedBy),
     // Needed only for a script that the server does not have yet, as after a restart.

@@ -69,20 +69,24 @@ type Send = (
  * Sends a script by its digest, or in full if the server does not know it yet, which then has not run it. Not by
  * `defineCommand`: an automatic pipeline that was begun before lacks that command, and gives the replies of all that
  * follows to the wrong callers.
- *
+ */
+export function byDigest(lua: string): (send: Send, rest: Parameters<Send>[2]) => Promise<unknown> {
+  const digest = hash('sha1', lua);
+  return (send, rest) =>
+    send('evalsha', digest, rest).catch((error: unknown) => {
+      if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
+      return send('eval', lua, rest);
+    });
+}
+
+/**
  * Of an organization two keys are declared, its base and another, neither of which exists. While a slot moves from one
  * node of a cluster to another, its keys are on either side. With the base alone, the script would be sent to the new
  * side (ASK) and take what has not arrived yet for absent. Of two keys the new side says TRYAGAIN, and runs nothing.
  */
 function sending({ lua, isOfOrganization }: Source, send: Send): RunScript {
-  const digest = hash('sha1', lua);
-  return (key, given) => {
-    const all = isOfOrganization ? ([2, key, `${key}-`, ...given] as const) : ([1, key, ...given] as const);
-    return send('evalsha', digest, all).catch((error: unknown) => {
-      if (!/\bNOSCRIPT\b/.test(String(error))) throw error;
-      return send('eval', lua, all);
-    });
-  };
+  const run = byDigest(lua);
+  return (key, given) => run(send, isOfOrganization ? [2, key, `${key}-`, ...given] : [1, key, ...given]);
 }
 
 function runner(client: RedisClient, source: Source): RunScript {

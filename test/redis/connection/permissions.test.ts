@@ -172,10 +172,31 @@ test('a user that lacks a permission is refused at start, with what it lacks and
 test('a server whose user may no longer run scripts is not readable', async () => {
   const client = await connectRedis(await addUser('revoked', documented));
   expect(await checkHealth(client)).toEqual({ isReadable: true, faults: [] });
-  await operator.call('ACL', 'SETUSER', 'revoked', '-eval');
+  await operator.call('ACL', 'SETUSER', 'revoked', '-evalsha');
   expect(await checkHealth(client)).toEqual({ isReadable: false, faults: ['store-unavailable'] });
   await closeRedis(client);
-  await operator.call('ACL', 'LOG', 'RESET');
+});
+
+test('a running service whose user may no longer run eval is ready until its server forgets the scripts', async () => {
+  const redisUrl = await addUser('waning', documented);
+  const bridge = await startBridge({ redisUrl, keyPrefix: 'pb:' });
+  try {
+    const player = await (await bridge.newOrganization()).player('u1');
+    const statuses = async (): Promise<number[]> => {
+      const all = [];
+      for (const path of ['/api/profile/', '/readyz']) all.push((await player.request('GET', path)).status);
+      return all;
+    };
+    expect(await statuses()).toEqual([404, 200]);
+    await operator.call('ACL', 'SETUSER', 'waning', '-eval');
+    expect(await statuses()).toEqual([404, 200]);
+    await operator.script('FLUSH');
+    expect(await statuses()).toEqual([503, 503]);
+    await operator.call('ACL', 'SETUSER', 'waning', '+eval');
+    expect(await statuses()).toEqual([404, 200]);
+  } finally {
+    await bridge.close();
+  }
 });
 
 test('a server that has renamed a command is refused at start, with the command and the remedy', async () => {
