@@ -46,6 +46,9 @@ async function refusal(attempt: Promise<unknown>): Promise<{ error: unknown; mil
   throw new Error('the command was answered');
 }
 
+/** With these a start that waits for the store, in the hope that it will do, takes longer than a test may. */
+const withoutEnd = { startTimeout: 3_600_000 };
+
 /** Unlike node:events' once, indifferent to errors, which are part of every outage. */
 function event(client: RedisClient, name: string): Promise<void> {
   return new Promise((resolve) => {
@@ -324,10 +327,9 @@ describe('a store that the bridge cannot use', () => {
 
   test('because the password is wrong is refused at once, with the remedy', async () => {
     const { port } = await redis('--requirepass', 'right');
-    const attempt = await refusal(connectRedis(`redis://:wrong@127.0.0.1:${port}`));
+    const attempt = await refusal(connectRedis(`redis://:wrong@127.0.0.1:${port}`, withoutEnd));
     expect(String(attempt.error)).toMatch(/WRONGPASS.*correct the user or password in REDIS_URL/);
     expect(String(attempt.error)).not.toContain(':wrong');
-    expect(attempt.milliseconds).toBeLessThan(1000);
     await expect(connectRedis(`redis://127.0.0.1:${port}`)).rejects.toThrow(/NOAUTH.*user or password/);
   });
 
@@ -479,9 +481,8 @@ describe('a cluster', () => {
     const direct = cluster.masters.map(({ url }) => new Redis(url));
     await Promise.all(direct.map((node) => node.config('SET', 'requirepass', 'right')));
     for (const node of direct) node.disconnect();
-    const attempt = await refusal(connectRedis(cluster.url.replace('//', '//:wrong@')));
+    const attempt = await refusal(connectRedis(cluster.url.replace('//', '//:wrong@'), withoutEnd));
     expect(String(attempt.error)).toMatch(/WRONGPASS.*correct the user or password in REDIS_URL/);
-    expect(attempt.milliseconds).toBeLessThan(1000);
   });
 
   test('serves everything again once a replica has taken over', async () => {
