@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { cutoverRaiseEpoch } from '../../src/cutover/switch/registry.ts';
-import { banUsernames, overwriteDenylist, removeDenied } from '../../src/redis/denylist.ts';
+import {
+  banUsernames,
+  overwriteDenylist,
+  removeAbandonedStage,
+  removeDenied,
+} from '../../src/redis/denylist.ts';
 import { denylistWritesKey, settingsKey } from '../../src/redis/keys.ts';
 import { putProfile } from '../../src/redis/profiles.ts';
 import { readWriteSnapshot } from '../../src/redis/changes.ts';
@@ -59,6 +64,16 @@ describe('an overwrite of the denylist', () => {
     await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
     expect(await store.ttl(`${base}stage`)).toBe(-1);
     expect(await store.ttl(`${base}stage-owner`)).toBeGreaterThan(0);
+  });
+
+  test('has its stage removed once its owner is dead, and not before', async () => {
+    await stageOpen(store, base, 0, '0', 'mine', 60_000);
+    await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
+    await removeAbandonedStage(store, base);
+    expect(await store.exists(`${base}stage`)).toBe(1);
+    await store.pexpire(`${base}stage-owner`, 0);
+    await removeAbandonedStage(store, base);
+    expect(await store.exists(`${base}stage`)).toBe(0);
   });
 });
 

@@ -1,13 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { removeAbandonedStage } from '../../src/redis/denylist.ts';
 import { organizationBase, organizationsKey, sweepKey } from '../../src/redis/keys.ts';
 import { sweepOrganizations, type SweepJob } from '../../src/redis/sweep.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { script } from '../../src/redis/connection/script-loader.ts';
 import { useTestStore } from '../support/use-store.ts';
-
-const stageOpen = script<(string | number)[], unknown>('denylist/stage_open');
-const stageAdd = script<(string | number)[], unknown>('denylist/stage_add');
 
 const store = await useTestStore();
 let prefix: string;
@@ -58,18 +53,5 @@ describe('a sweep', () => {
   test('ends early when it is aborted', async () => {
     await register('a');
     expect(await sweep(AbortSignal.abort())).toEqual([]);
-  });
-});
-
-describe('the stage of a denylist overwrite', () => {
-  test('is removed once its owner is dead, and not before', async () => {
-    const base = organizationBase(prefix, 'a');
-    await stageOpen(store, base, 0, '0', 'mine', 60_000);
-    await stageAdd(store, base, 0, '0', 'mine', 60_000, 'a', 'a');
-    await removeAbandonedStage(store, base);
-    expect(await store.exists(`${base}stage`)).toBe(1);
-    await store.pexpire(`${base}stage-owner`, 0);
-    await removeAbandonedStage(store, base);
-    expect(await store.exists(`${base}stage`)).toBe(0);
   });
 });
