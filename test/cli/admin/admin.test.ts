@@ -518,16 +518,6 @@ test.each(['help', 'help org', 'org help', 'help org set'])('%s prints help', as
   expect(out).toMatch(/^Usage: profile-bridge admin/);
 });
 
-test.each(['orgs', 'layout'])('fsck says what to do where <prefix>%s has the wrong type', async (key) => {
-  await admin('org set acme');
-  await store.unlink(`${env['KEY_PREFIX']}${key}`);
-  await store.hset(`${env['KEY_PREFIX']}${key}`, 'a', 'b');
-  const ran = await admin('fsck');
-  expect(ran.code).toBe(1);
-  expectOneLine(ran);
-  expect(ran.err).toContain(`remove the key ${env['KEY_PREFIX']}${key}`);
-});
-
 test('stored text is printed without control characters', async () => {
   await admin('org set acme');
   await store.hset(`${base}p:eve`, 'u', '\u001B[2J\u202E', 't', '1');
