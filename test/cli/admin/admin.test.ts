@@ -365,11 +365,13 @@ test.each([
   'wallet set --org nope --user u --address 0x0000000000000000000000000000000000000000',
   'audit --org nope',
   'fsck --org nope',
+  'usage --org nope',
+  'usage retire-check --org nope',
 ])('an unknown organization is exit code 1 and one line with the remedy: %s', async (command) => {
   const ran = await admin(command);
   expect(ran).toMatchObject({ code: 1, out: '' });
   expectOneLine(ran);
-  expect(ran.err).toContain('org set');
+  expect(ran.err).toContain('there is no organization "nope": create it with profile-bridge admin org set');
   const nope = organizationBase(String(env['KEY_PREFIX']), 'nope');
   const keys = ['keys', 'objects', 'c:u', 'p:u', 'local-writes'].map((key) => nope + key);
   expect(await store.exists(...keys)).toBe(0);
