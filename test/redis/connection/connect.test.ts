@@ -10,7 +10,7 @@ import { closeRedis, connectRedis, isStoreUnavailable } from '../../../src/redis
 import { describeWithOpenssl, makeCertificate } from '../../support/servers/certificate.ts';
 import { startSentinel } from '../../support/servers/sentinels.ts';
 import { startCluster } from '../../support/servers/redis-cluster.ts';
-import { freshPrefix, startRedis, testRedisUrl, unusedPort, type RedisProcess } from '../../support/redis.ts';
+import { startRedis, testRedisUrl, unusedPort, type RedisProcess } from '../../support/redis.ts';
 import { startStopwatch } from '../../support/stopwatch.ts';
 import { until } from '../../support/until.ts';
 import { useCleanup } from '../../support/use-store.ts';
@@ -60,13 +60,6 @@ const info = 'redis_version:7.0.0\r\nrole:master\r\nmaxmemory_policy:noeviction\
 const infoReply = `$${info.length}\r\n${info}\r\n`;
 
 describe('a store that serves', () => {
-  test('answers commands once connected', async () => {
-    const client = await open(testRedisUrl());
-    const key = freshPrefix();
-    await client.set(key, 'v', 'EX', 60);
-    expect(await client.get(key)).toBe('v');
-  });
-
   test('answers the commands of one turn in order', async () => {
     const client = await open((await redis()).url);
     const replies = await Promise.all(Array.from({ length: 100 }, () => client.incr('n')));
@@ -331,10 +324,6 @@ describe('a store that the bridge cannot use', () => {
     expect(String(attempt.error)).toMatch(/WRONGPASS.*correct the user or password in REDIS_URL/);
     expect(String(attempt.error)).not.toContain(':wrong');
     await expect(connectRedis(`redis://127.0.0.1:${port}`)).rejects.toThrow(/NOAUTH.*user or password/);
-  });
-
-  test('because its URL names several hosts is refused, naming the right forms', async () => {
-    await expect(connectRedis('redis://a,b/main')).rejects.toThrow(/write .*redis\+sentinel:\/\/…\/NAME/);
   });
 
   test('because it is a replica is refused, naming its master', async () => {

@@ -33,6 +33,7 @@ test.each([
   ],
   ['redis+sentinel://:hidden@h?sentinelPassword=hid@den', "redis+sentinel://h lacks the master's name"],
   ['redis://:hidden@h:0', 'REDIS_URL redis://h:0: "h:0" is not host:port'],
+  ['redis://:hidden@a,b/main', 'names several hosts: write redis+cluster:// or redis+sentinel://…/NAME'],
   ['http://:hidden@h', 'REDIS_URL cannot start with http://'],
 ])('REDIS_URL=%s is refused with the remedy, and without the password', (url, message) => {
   expect(() => parseRedisUrl(url)).toThrow(message);
