@@ -60,28 +60,10 @@ test('/usage reports the last 30 days by client by default', async () => {
 
 test.each([
   [
-    'group=operation',
-    {
-      calls: 14,
-      rows: [
-        { operation: 'getProfile', calls: 12 },
-        { operation: 'putProfile', calls: 2 },
-      ],
-    },
-  ],
-  [
-    'group=status',
-    {
-      rows: [
-        { status: '2xx', calls: 10 },
-        { status: '4xx', calls: 4 },
-      ],
-    },
-  ],
-  [
     'group=status,operation',
     {
       groupBy: 'operation,status',
+      calls: 14,
       rows: [
         { operation: 'getProfile', status: '2xx', calls: 8 },
         { operation: 'getProfile', status: '4xx', calls: 4 },
@@ -167,9 +149,6 @@ test('what cannot be answered is a problem with a remedy', async () => {
     status: 400,
     title: 'The request cannot be read',
   });
-  const form = { 'content-type': 'application/x-www-form-urlencoded' };
-  const long = { method: 'POST', headers: form, body: `token=${'x'.repeat(5000)}` };
-  expect((await alone.ask('/login', long)).body).toMatchObject({ status: 413 });
 
   const base = unknownOrganizationBase(keyPrefix);
   const fields = Array.from({ length: 3500 }, (_, i) => [`k_${i}|getProfile|2xx`, 1]).flat();
