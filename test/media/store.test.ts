@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -154,68 +155,59 @@ function keepsPictures(openStore: () => Promise<MediaStore>): void {
   });
 }
 
-test('a bucket that stops responding fails every operation instead of hanging', async () => {
-  let silent = false;
+/** Does some work with a bucket whose service answers so, given its address. */
+async function inBucket(answer: RequestListener, work: (url: string) => Promise<void>): Promise<void> {
   const server = createServer((request, response) => {
     request.resume();
-    if (!silent) response.writeHead(request.method === 'DELETE' ? 204 : 200).end();
+    answer(request, response);
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  await work(`s3://pics?endpoint=http://127.0.0.1:${port}`).finally(() => {
+    server.closeAllConnections();
+    server.close();
   });
-  try {
-    const { port } = server.address() as AddressInfo;
-    const store = await openOnce(`s3://pics?endpoint=http://127.0.0.1:${port}`);
+}
+
+test('a bucket that stops responding fails every operation instead of hanging', async () => {
+  let silent = false;
+  const answer: RequestListener = ({ method }, response) => {
+    if (!silent) response.writeHead(method === 'DELETE' ? 204 : 200).end();
+  };
+  await inBucket(answer, async (url) => {
+    const store = await openOnce(url);
     silent = true;
     const name = newPictureName('jpg');
     const operations = [store.save(name, Buffer.from('x')), store.open(name, 1), store.remove(name)];
     for (const operation of operations) await expect(operation).rejects.toThrow(MediaUnavailableError);
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  });
 });
 
 test('a bucket that says 404 without an error code has no such picture, and takes none if it does not exist', async () => {
   const objects = new Set<string>();
   let exists = true;
-  const server = createServer((request, response) => {
-    request.resume();
-    const { method, url = '' } = request;
+  const answer: RequestListener = ({ method, url = '' }, response) => {
     if (method === 'PUT' && exists) objects.add(url);
     if (method === 'DELETE') objects.delete(url);
     response.writeHead(objects.has(url) ? 200 : method === 'DELETE' ? 204 : 404).end();
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  try {
-    const { port } = server.address() as AddressInfo;
-    const url = `s3://pics?endpoint=http://127.0.0.1:${port}`;
+  };
+  await inBucket(answer, async (url) => {
     const store = await open(url);
     expect(await store.open(newPictureName('jpg'), 1)).toBeUndefined();
     exists = false;
     await expect(openOnce(url)).rejects.toThrow('Cannot write to the bucket pics');
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  });
 });
 
 test('a bucket keeps nothing in memory of a picture that was read', async () => {
   const mebibyte = 1 << 20;
   const picture = Buffer.alloc(mebibyte);
-  const server = createServer((request, response) => {
-    request.resume();
-    if (request.method === 'GET') response.end(picture);
-    else response.writeHead(request.method === 'DELETE' ? 204 : 200).end();
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  try {
-    const { port } = server.address() as AddressInfo;
-    const store = await openOnce(`s3://pics?endpoint=http://127.0.0.1:${port}`);
+  const answer: RequestListener = ({ method }, response) => {
+    if (method === 'GET') response.end(picture);
+    else response.writeHead(method === 'DELETE' ? 204 : 200).end();
+  };
+  await inBucket(answer, async (url) => {
+    const store = await openOnce(url);
     const before = process.memoryUsage().arrayBuffers;
     for (let reads = 0; reads < 50; reads++) await readWhole(store, newPictureName('jpg'));
     // What connections and streams still hold goes in the next turns of the event loop.
@@ -224,8 +216,5 @@ test('a bucket keeps nothing in memory of a picture that was read', async () => 
       await nextTurn();
     }
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(15 * mebibyte);
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  });
 });
