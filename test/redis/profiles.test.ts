@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { pendingGraceMs } from '../../src/domain/profile.ts';
+import { pendingGraceMs, type ProfileChange } from '../../src/domain/profile.ts';
 import { defaultSettings } from '../../src/domain/settings.ts';
 import { trackPending } from '../../src/media/lifecycle.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
@@ -16,46 +16,37 @@ beforeEach(async () => {
   ({ base } = await newOrganization(store));
 });
 
-const put = async (file: string): Promise<PutOutcome> => {
-  const change = { username: 'Ada', picture: { file } };
-  return await putProfile(store, base, 'u-1', change, await readWriteSnapshot(store, base, 'u-1'));
-};
+const put = async (change: ProfileChange, user = 'u-1'): Promise<PutOutcome> =>
+  await putProfile(store, base, user, change, await readWriteSnapshot(store, base, user));
+const withFile = { username: 'Ada', picture: { file: 'new.webp' } };
 const pendingFor = async (ms: number): Promise<void> =>
   await trackPending(store, base, 'new.webp', (await storeTime(store)) - ms);
 
 describe('a profile is never given a picture file that may be swept', () => {
   test('a file that was pending for too long changes nothing', async () => {
     await pendingFor(pendingGraceMs + 1);
-    expect(await put('new.webp')).toEqual({ kind: 'lapsed' });
+    expect(await put(withFile)).toEqual({ kind: 'lapsed' });
     expect(await store.exists(profileKey(base, 'u-1'))).toBe(0);
   });
 
   test('a file that is not pending any more changes nothing', async () => {
-    expect(await put('new.webp')).toEqual({ kind: 'lapsed' });
+    expect(await put(withFile)).toEqual({ kind: 'lapsed' });
     expect(await store.exists(profileKey(base, 'u-1'))).toBe(0);
   });
 
   test('a file that was pending for less than that is referred to from then on', async () => {
     await pendingFor(pendingGraceMs - 60_000);
-    expect(await put('new.webp')).toMatchObject({ kind: 'put' });
+    expect(await put(withFile)).toMatchObject({ kind: 'put' });
     expect(await store.hmget(profileKey(base, 'u-1'), 'u', 'pf')).toEqual(['Ada', 'new.webp']);
   });
 });
 
 test('a change that fails, since a key has a wrong type, takes no name from anybody', async () => {
-  const change = async (username: string, picture: { picture?: null } = {}) =>
-    await putProfile(
-      store,
-      base,
-      'u-1',
-      { username, ...picture },
-      await readWriteSnapshot(store, base, 'u-1'),
-    );
-  await change('Ada');
+  await put({ username: 'Ada' });
   for (const key of ['renames', 'media']) {
     await store.hset(profileKey(base, 'u-1'), 'pf', 'old.webp');
     await store.set(`${base}${key}`, 'text');
-    await expect(change('Bob', { picture: null })).rejects.toThrow('WRONGTYPE');
+    await expect(put({ username: 'Bob', picture: null })).rejects.toThrow('WRONGTYPE');
     await store.unlink(`${base}${key}`);
   }
   expect(await store.hget(profileKey(base, 'u-1'), 'u')).toBe('Ada');
@@ -63,17 +54,14 @@ test('a change that fails, since a key has a wrong type, takes no name from anyb
 });
 
 test('a user whose name the index gives to somebody else does not release it', async () => {
-  const change = async (username: string) =>
-    await putProfile(store, base, 'u-1', { username }, await readWriteSnapshot(store, base, 'u-1'));
-  await change('Ada');
+  await put({ username: 'Ada' });
   await store.hset(namesBucketKey(base, '0', '0'), 'Ada', 'u-2');
-  await change('Bob');
+  await put({ username: 'Bob' });
   expect(await store.hgetall(namesBucketKey(base, '0', '0'))).toEqual({ Ada: 'u-2', Bob: 'u-1' });
 });
 
 describe("a user's own name", () => {
-  const change = async (username: string, user = 'u-1') =>
-    (await putProfile(store, base, user, { username }, await readWriteSnapshot(store, base, user))).kind;
+  const change = async (username: string, user?: string) => (await put({ username }, user)).kind;
 
   test.each([
     ['exact', '\u00C9va', 'E\u0301va', '\u00C9va'],
