@@ -42,20 +42,24 @@ describe('the ledger', () => {
     ledger.record(call('acme', 'k_1', { status: 201, operation: 'putProfile' }));
     now += 86_400_000;
     ledger.record(call('acme', 'k_1', { userAgent: 'App/\u001b[2J2' }));
+    ledger.record(call('acme', 'k_1', { status: 404, userAgent: 'App/1' }));
     await ledger.flush();
     expect(await counts(prefix, 'acme')).toEqual({
       'k_1|getProfile|2xx': '1',
       'k_1|getProfile|4xx': '1',
       'k_1|putProfile|2xx': '1',
     });
-    expect(await counts(prefix, 'acme', '2027-03-02')).toEqual({ 'k_1|getProfile|2xx': '1' });
+    expect(await counts(prefix, 'acme', '2027-03-02')).toEqual({
+      'k_1|getProfile|2xx': '1',
+      'k_1|getProfile|4xx': '1',
+    });
     expect(await redis.hgetall(`${prefix}{acme}:use:key:k_1`)).toEqual({
       c: 'ios-4.2',
       'f:getProfile': `${NOON}`,
       'l:getProfile': `${now}`,
       'f:putProfile': `${NOON}`,
       'l:putProfile': `${NOON}`,
-      'a:App/1': `${NOON}`,
+      'a:App/1': `${now}`,
       'a:App/[2J2': `${now}`,
     });
     await ledger.close();

@@ -39,30 +39,6 @@ describe('the tally', () => {
     );
   });
 
-  test('counts by day, key, operation and status class, with first and last use', () => {
-    const tally = createTally(() => false);
-    const call = { organizationId: 'acme', keyId: 'k_1', client: 'ios-4.2', operation: 'getProfile' };
-    tally.record({ ...call, status: 200, userAgent: 'App/1' }, NOW);
-    tally.record({ ...call, status: 404, userAgent: 'App/2' }, NOW + 20);
-    tally.record({ ...call, status: 204, userAgent: 'App/1' }, NOW + 30);
-    const key = tally.take().organizations.get('acme')?.keys.get('k_1');
-    expect(key).toMatchObject({
-      client: 'ios-4.2',
-      agents: new Map([
-        ['App/1', NOW + 30],
-        ['App/2', NOW + 20],
-      ]),
-    });
-    expect(key?.uses.get('getProfile')).toMatchObject({
-      first: NOW,
-      last: NOW + 30,
-      days: new Map([
-        [20878, [0, 0, 1, 0, 0, 0]],
-        [20879, [0, 0, 1, 0, 1, 0]],
-      ]),
-    });
-  });
-
   test('counts a limited number of claimed organizations separately, and the rest together', () => {
     const tally = createTally((organizationId) => organizationId === 'known');
     for (let i = 0; i < 3 * tallyLimits.unproven; i += 1) {
