@@ -20,12 +20,13 @@ import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { organizationBase, organizationsKey } from '../../../src/redis/keys.ts';
 import { countingTurns } from '../../support/stopwatch.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
-import { useTestStore } from '../../support/use-store.ts';
+import { useCleanup, useTestStore } from '../../support/use-store.ts';
 import { interceptCalls, openTestStore } from '../../support/store.ts';
 
 const log = createLog('silent');
 const at = (text: string) => Date.parse(text);
 const redis = await useTestStore();
+const toClose = useCleanup();
 
 /** A ledger at work since `start`, whose clock goes where the calls go. */
 async function history(start: string, calls: [when: string, call: Partial<Call>][], end: string) {
@@ -39,7 +40,8 @@ async function history(start: string, calls: [when: string, call: Partial<Call>]
   }
   now = at(end);
   await ledger.flush();
-  return { prefix, now, ledger };
+  toClose.push(ledger.close);
+  return { prefix, now };
 }
 
 async function report(prefix: string, now: number, fields: Parameters<typeof readUsageQuery>[0]) {
@@ -78,7 +80,7 @@ describe('the usage report', () => {
   });
 
   test('shows each client with its calls, share, first and last use and user agents', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-02-01T00:00:00Z',
       [
         ['2027-02-20T10:00:00Z', web],
@@ -125,11 +127,10 @@ describe('the usage report', () => {
       quietMeasured: true,
       trend: { last7Days: 0, previous7Days: 1, change: -1 },
     });
-    await ledger.close();
   });
 
   test('leaves out times that another program has made unreadable', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', ios]],
       '2027-03-02T00:00:00Z',
@@ -144,7 +145,6 @@ describe('the usage report', () => {
     expect(await retireCheck(redis, prefix, { days: 1, now })).toMatchObject({
       callers: [{ operation: 'getProfile', lastSeen: expect.stringMatching(/^2027-03-01T23:59:59/) }],
     });
-    await ledger.close();
   });
 
   test('has the same total of calls for every grouping', async () => {
@@ -157,7 +157,7 @@ describe('the usage report', () => {
         status: i % 4 === 0 ? 404 : 200,
       },
     ]);
-    const { prefix, now, ledger } = await history('2027-03-01T00:00:00Z', calls, '2027-03-21T00:00:00Z');
+    const { prefix, now } = await history('2027-03-01T00:00:00Z', calls, '2027-03-21T00:00:00Z');
     for (const group of [
       ...groups,
       'client,status',
@@ -171,11 +171,10 @@ describe('the usage report', () => {
       const part = await report(prefix, now, { group, organization: 'quiet' });
       expect([group, part.calls]).toEqual([group, 60]);
     }
-    await ledger.close();
   });
 
   test('shows "not measured" instead of 0 if no instance was counting', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-02T12:00:00Z',
       [['2027-03-03T10:00:00Z', ios]],
       '2027-03-04T12:00:00Z',
@@ -206,11 +205,10 @@ describe('the usage report', () => {
       'not measured: 36 hours in 1 gap (UTC)',
       '  2027-03-01 00:00 to 2027-03-02 12:00',
     ]);
-    await ledger.close();
   });
 
   test('separates the thousands of every count on a terminal, and of none in the CSV', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-02-01T00:00:00Z',
       [['2027-03-03T10:00:00Z', web]],
       '2027-03-04T12:00:00Z',
@@ -222,11 +220,10 @@ describe('the usage report', () => {
     expect(reportLines(busy)[0]).toMatch(/: 3,026,044 calls, 3,348 of them unattributed$/);
     expect(reportLines(busy)[3]).toMatch(/^acme +3,026,044 .* 3,348 +98,765 +87,654 /);
     expect([...reportCsv(busy)][1]).toMatch(/^acme,3026044,.*,3348,98765,87654,/);
-    await ledger.close();
   });
 
   test('escapes hostile labels for spreadsheets and terminals', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', { keyId: 'k_1', client: '=cmd|"/c calc"!A1', userAgent: '\u001b[2J@x,y' }]],
       '2027-03-01T12:00:00Z',
@@ -234,11 +231,10 @@ describe('the usage report', () => {
     const result = await report(prefix, now, {});
     expect([...reportCsv(result)].join('')).toContain(`acme,"'=cmd|""/c calc""!A1",1,`);
     expect(reportLines(result).join('')).not.toMatch(/\p{Cc}/u);
-    await ledger.close();
   });
 
   test('explains a mark only where a figure has one, not where a label ends like it', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', { keyId: 'k_1', client: 'who?', userAgent: 'what?' }]],
       '2027-03-20T12:00:00Z',
@@ -246,12 +242,11 @@ describe('the usage report', () => {
     const linesSince = async (from: string) => reportLines(await report(prefix, now, { from })).join('\n');
     expect(await linesSince('2027-03-01')).not.toContain('? not measured throughout');
     expect(await linesSince('2027-02-01')).toContain('? not measured throughout');
-    await ledger.close();
   });
 
   test('shortens long labels on a terminal only, where they would push the figures away', async () => {
     const client = `${'🎮'.repeat(100)}${'x'.repeat(156)}`;
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', { keyId: 'k_1', client }]],
       '2027-03-01T12:00:00Z',
@@ -260,11 +255,10 @@ describe('the usage report', () => {
     expect(reportLines(result).join('\n')).toContain(` ${'🎮'.repeat(59)}…  `);
     expect([...reportCsv(result)].join('')).toContain(client);
     expect(result.rows[0]?.client).toBe(client);
-    await ledger.close();
   });
 
   test('can be grouped by several dimensions, in JSON, CSV and the terminal', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [
         ['2027-03-01T10:00:00Z', ios],
@@ -305,7 +299,6 @@ describe('the usage report', () => {
       ['web', 'getProfile', '2027-03-02T13:00:00Z'],
       ['ios-4.2', 'putProfile', '2027-03-02T12:00:00Z'],
     ]);
-    await ledger.close();
   });
 
   test('reads many clients and days from Redis in few commands', async () => {
@@ -358,7 +351,7 @@ describe('the usage report', () => {
   test('has a row of its own for each client whose label looks like the name of another', async () => {
     const labelled = (keyId: string, client: string) => ({ keyId, client });
     const time = '2027-03-01T10:00:00Z';
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [
         [time, { status: 401 }],
@@ -384,11 +377,10 @@ describe('the usage report', () => {
     expect((await retireCheck(redis, prefix, { days: 30, now })).reasons).toContain(
       '4 clients called in the last 30 days',
     );
-    await ledger.close();
   });
 
   test('is refused if it would be made of too much, and stops when nobody waits for it', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-03-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', ios]],
       '2027-03-01T12:00:00Z',
@@ -401,11 +393,10 @@ describe('the usage report', () => {
     );
     const reading = readLedger(redis, prefix, range, { signal: AbortSignal.abort() });
     await expect(reading).rejects.toThrow('aborted');
-    await ledger.close();
   });
 
   test('is refused if it would have too many rows', async () => {
-    const { prefix, now, ledger } = await history('2027-03-01T00:00:00Z', [], '2027-03-31T12:00:00Z');
+    const { prefix, now } = await history('2027-03-01T00:00:00Z', [], '2027-03-31T12:00:00Z');
     const base = organizationBase(prefix, 'acme');
     await redis.zadd(activeOrganizationsKey(prefix), dayOf(now), 'acme');
     const fields = Array.from({ length: 3500 }, (_, i) => [`k_${i}|getProfile|2xx`, 1]).flat();
@@ -415,7 +406,6 @@ describe('the usage report', () => {
       'the report would have more than 100,000 rows: ask for fewer days, one organization, or fewer groups',
     );
     expect((await report(prefix, now, { group: 'client' })).rows).toHaveLength(3500);
-    await ledger.close();
   });
 });
 
@@ -446,7 +436,7 @@ describe('the query of a report', () => {
 
 describe('the retire check', () => {
   test('passes if there was no attributed call and all of the time was measured', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [
         ['2027-01-20T10:00:00Z', ios],
@@ -461,12 +451,11 @@ describe('the retire check', () => {
       'without a valid key:',
       '  2027-03-01T10:00:00Z  acme  1 call',
     ]);
-    await ledger.close();
   });
 
   test('fails while calls get 410 before their key is checked, and names the organizations', async () => {
     const gone = { status: 410, isUnchecked: true };
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [
         ['2027-01-10T10:00:00Z', gone],
@@ -487,12 +476,11 @@ describe('the retire check', () => {
     ]);
     const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });
     expect(quiet).toMatchObject({ retirable: true, unchecked: [] });
-    await ledger.close();
   });
 
   test('fails while the legacy service serves calls with an API key that is unknown here', async () => {
     const served = { keyId: undefined, status: 200 };
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [
         ['2027-03-01T10:00:00Z', served],
@@ -521,11 +509,10 @@ describe('the retire check', () => {
     );
     const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });
     expect(quiet).toMatchObject({ retirable: true, unattributed: [{ calls: 1, served: 0 }] });
-    await ledger.close();
   });
 
   test('lists who called and when', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [
         ['2027-02-20T10:00:00Z', web],
@@ -544,11 +531,10 @@ describe('the retire check', () => {
     ]);
     const quiet = await retireCheck(redis, prefix, { organizationId: 'quiet', days: 30, now });
     expect(quiet.retirable).toBe(true);
-    await ledger.close();
   });
 
   test('lists a caller that another program has removed from the list of keys', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [['2027-03-01T10:00:00Z', ios]],
       '2027-03-02T12:00:00Z',
@@ -558,11 +544,10 @@ describe('the retire check', () => {
       reasons: ['1 client called in the last 30 days'],
       callers: [{ client: 'ios-4.2', lastSeen: '2027-03-01T10:00:00Z' }],
     });
-    await ledger.close();
   });
 
   test('finds the callers of every organization where the list of those that called has been lost', async () => {
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [
         ['2027-03-01T10:00:00Z', ios],
@@ -580,12 +565,11 @@ describe('the retire check', () => {
     expect(await found()).toEqual([2, ['quiet', 'acme']]);
     await redis.unlink(activeOrganizationsKey(prefix));
     expect(await found()).toEqual([2, ['quiet', 'acme']]);
-    await ledger.close();
   });
 
   test('lists a caller whose record has been lost or made unreadable, by the days on which it called', async () => {
     const unchecked = { status: 410, isUnchecked: true };
-    const { prefix, now, ledger } = await history(
+    const { prefix, now } = await history(
       '2027-01-01T00:00:00Z',
       [
         ['2027-02-27T10:00:00Z', ios],
@@ -606,11 +590,10 @@ describe('the retire check', () => {
     ]);
     expect(check.unchecked).toEqual([{ organization: 'acme', calls: 1, lastSeen: '2027-03-02T12:00:00Z' }]);
     expect(check.retirable).toBe(false);
-    await ledger.close();
   });
 
   test('fails if part of the time was not measured', async () => {
-    const { prefix, now, ledger } = await history('2027-02-20T00:00:00Z', [], '2027-03-02T00:00:00Z');
+    const { prefix, now } = await history('2027-02-20T00:00:00Z', [], '2027-03-02T00:00:00Z');
     const check = await retireCheck(redis, prefix, { days: 30, now });
     expect(check).toMatchObject({
       retirable: false,
@@ -619,18 +602,16 @@ describe('the retire check', () => {
     });
     const before = await retireCheck(redis, prefix, { days: 30, now: at('2027-02-20T00:00:00Z') });
     expect(before.reasons).toEqual(['nothing was measured in the last 30 days']);
-    await ledger.close();
   });
 
   test('does not trust the last seconds of an instance until it writes again or is dead', async () => {
-    const { prefix, now, ledger } = await history('2027-01-20T00:00:00Z', [], '2027-03-02T12:00:00Z');
+    const { prefix, now } = await history('2027-01-20T00:00:00Z', [], '2027-03-02T12:00:00Z');
     const check = await retireCheck(redis, prefix, { days: 30, now: now + silenceMs - 200 });
     expect(check).toMatchObject({
       retirable: false,
       reasons: ['nothing was measured for 1 minute of the last 30 days'],
       gaps: [{ from: '2027-03-02T12:00:00Z' }],
     });
-    await ledger.close();
   });
 
   test('waits for what an instance has counted and not written yet', async () => {
@@ -650,10 +631,9 @@ describe('the retire check', () => {
   });
 
   test('shows the end of a gap that has just begun as the end of its minute', async () => {
-    const { prefix, now, ledger } = await history('2027-01-20T00:00:00Z', [], '2027-03-02T11:59:50Z');
+    const { prefix, now } = await history('2027-01-20T00:00:00Z', [], '2027-03-02T11:59:50Z');
     const check = await retireCheck(redis, prefix, { days: 30, now: now + 20_000 });
     expect(check.gaps).toMatchObject([{ to: '2027-03-02T12:00:10Z', minutes: 2 }]);
     expect(retireCheckLines(check)).toContain('  2027-03-02 11:59 to 2027-03-02 12:01');
-    await ledger.close();
   });
 });
