@@ -1,14 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getOrInsert } from '../../lib/collections/get-or-insert.ts';
 import type { RedisClient } from '../connection/client.ts';
-import {
-  cutoverKey,
-  loadingKey,
-  organizationBase,
-  organizationOf,
-  organizationsKey,
-  settingsKey,
-} from '../keys.ts';
+import { cutoverKey, loadingKey, organizationOf, organizationsKey, settingsKey } from '../keys.ts';
 import { registerOrganization } from '../organizations.ts';
 import {
   createReport,
@@ -31,8 +24,9 @@ export function createChecks(store: RedisClient, prefix: string, options: Report
   /** Organizations are registered a moment before their settings are stored. One wait covers all that are by then. */
   const onceStored = (): Promise<unknown> => (wait ??= sleep(1000));
 
-  const begin = async (id: string): Promise<Check | undefined> => {
-    const base = organizationBase(prefix, id);
+  const begin = async (base: string): Promise<Check | undefined> => {
+    const id = organizationOf(prefix, base);
+    if (id === undefined) return undefined;
     const report = createReport(store, base, id, options);
     const state = await stateOf(store, base, onceStored);
     if (state === 'hash') return await openCheck({ store, base, counts, report }, prefix, id);
@@ -53,11 +47,7 @@ export function createChecks(store: RedisClient, prefix: string, options: Report
     /** Organizations that a migration is loading for the first time. */
     loading,
     /** The check of the organization with this base; undefined if nothing else of it can be examined. */
-    of: (base: string): Promise<Check | undefined> =>
-      getOrInsert(checks, base, async () => {
-        const id = organizationOf(prefix, base);
-        return id === undefined ? undefined : await begin(id);
-      }),
+    of: (base: string): Promise<Check | undefined> => getOrInsert(checks, base, () => begin(base)),
   };
 }
 
