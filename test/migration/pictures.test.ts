@@ -220,6 +220,36 @@ describe('apply --copy-pictures', () => {
     }
   });
 
+  test('takes a file of a folder to be as old as the source, and leaves it where its user has changed since', async () => {
+    const tool = createTool();
+    const place = newFolder();
+    for (const user of ['u1', 'u2', 'u3']) writeFileSync(join(place, user), png);
+    const folder = writeSource({
+      profiles: ['u1', 'u2', 'u3'].map((userId) => ({
+        organizationId: 'acme',
+        userId,
+        profilePictureUrl: `https://old.example.com/${userId}`,
+      })),
+    });
+    const own = `${tool.prefix}{acme}:`;
+    const written = await storeTime(store);
+    const apply = ['apply', '--source', folder, '--as-of', new Date(written).toISOString()];
+    await tool.json(...apply);
+    await store.hset(`${own}p:u1`, 'as', 1, 'at', written + 1);
+    await store.hset(`${own}p:u2`, 'as', 1, 'at', written - 1);
+    const copied = await tool.json(...apply, '--copy-pictures', place);
+    expect(copied.json).toMatchObject({ pictures: { copied: 2, failed: 1 } });
+    expect(copied.out + JSON.stringify(copied.json)).toContain(
+      'may have changed since the source was written',
+    );
+    expect(await store.hget(`${own}p:u1`, 'pu')).toBe('https://old.example.com/u1');
+    await store.hset(`${own}cutover:adoptions`, 'unmarked-upload', written + 1);
+    expect((await tool.json('verify', ...apply.slice(1))).json).toMatchObject({ differences: 2 });
+    expect((await tool.json(...apply, '--copy-pictures', place)).json).toMatchObject({
+      pictures: { copied: 0 },
+    });
+  });
+
   test('leaves a file in the folder to which several URLs lead, since it is the picture of only one user', async () => {
     const tool = createTool();
     const place = newFolder();

@@ -56,7 +56,7 @@ export async function copyPictures(
       if (signal.aborted) return;
       await options.pacer.wait(1);
       try {
-        if (await replaceUrl(context, options.media, record, read)) counts.copied += 1;
+        if (await replaceUrl(context, options, record, read)) counts.copied += 1;
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof PictureError)) throw error;
@@ -94,13 +94,15 @@ async function notYetCopied(
 
 /** Puts a stored picture in the place of its URL; false if the profile has another picture by now. */
 async function replaceUrl(
-  { store, organizations, epoch, claim }: MigrationContext,
-  media: MediaStore,
+  { store, organizations, epoch, claim, snapshotAt }: MigrationContext,
+  { media, folder }: CopyOptions,
   { organizationId, userId, profilePictureUrl: url = '' }: RecordOf['profiles'],
   read: (url: string) => Promise<Buffer>,
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);
-  const fetchedFrom = await storeTime(store);
+  const now = await storeTime(store);
+  // The files of a folder are taken to be as old as the source.
+  const fetchedFrom = folder === undefined ? now : Math.min(now, snapshotAt ?? now);
   const adopted = (await store.hget(profileKey(base, userId), 'as')) ?? '';
   const bytes = await read(url);
   const pictures = createPictures(store, media);
@@ -119,6 +121,9 @@ async function replaceUrl(
   if (outcome === 'put') return true;
   await pictures.discard(base, file);
   if (outcome === 'lapsed') throw new PictureError('took too long to store');
-  if (outcome === 'in-doubt') throw new PictureError('may have changed while it was copied');
+  if (outcome === 'in-doubt') {
+    const since = folder === undefined ? 'while it was copied' : 'since the source was written';
+    throw new PictureError(`may have changed ${since}`);
+  }
   return false;
 }

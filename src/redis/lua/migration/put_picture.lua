@@ -11,12 +11,13 @@
 -- 'lapsed'    the copy was pending for too long, and the sweep may remove it: nothing was done
 
 -- adopted: the number of the user's last adoption before the copy was fetched, '' for none; fetched_from: a time before
--- both (ms)
+-- both (ms), for a file of a folder a time at which it existed
 local user, url, adopted, fetched_from, file, most_pending_ms = unpack(ARGV, 2)
 local profile = profile_key(user)
-local have = redis.call('HMGET', profile, 'pu', 'pr', 'pf', 'as')
+local have = redis.call('HMGET', profile, 'pu', 'pr', 'pf', 'as', 'at')
 if have[1] ~= url or have[2] or have[3] then return 'changed' end
-if (have[4] or '') ~= adopted or is_unsettled_after(user, tonumber(fetched_from)) or is_outdated_copy(fetched_from) then
+local is_adopted_since = (have[4] or '') ~= adopted or (have[5] and tonumber(have[5]) >= tonumber(fetched_from))
+if is_adopted_since or is_unsettled_after(user, tonumber(fetched_from)) or is_outdated_copy(fetched_from) then
   return 'in-doubt'
 end
 local pending_since = redis.call('ZSCORE', unreferenced_pictures_key(), file)
