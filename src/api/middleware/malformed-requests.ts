@@ -40,12 +40,12 @@ export const refusedConnections = new WeakSet<Duplex>();
  */
 export function refuseUnreadable(server: Server, baseUrl: string): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Everything that follows on this connection is an error as well.
+    if (refusedConnections.has(socket) && error.code !== 'ECONNRESET') return;
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
       return;
     }
-    // Everything that follows on this connection is an error as well.
-    if (refusedConnections.has(socket)) return;
     refusedConnections.add(socket);
     // The client may reset the connection from now on.
     socket.on('error', () => {});

@@ -3,8 +3,9 @@ import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { contractDocument } from '../../../src/contract/document.ts';
-import { refuseUnreadable } from '../../../src/api/middleware/malformed-requests.ts';
+import { lingerMs, refuseUnreadable } from '../../../src/api/middleware/malformed-requests.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
+import { startStopwatch } from '../../support/stopwatch.ts';
 import { assertDocumented, schemaFaults } from '../../support/requests/conformance.ts';
 
 let bridge: TestBridge;
@@ -101,16 +102,19 @@ describe('bytes that are not a request', () => {
     expect(answer).toContain('The bytes received do not begin with a known HTTP method.');
   });
 
-  test('are refused once, whatever else is sent, and a client that does not close is disconnected', async () => {
+  test('are refused once, whatever else is sent, and a client that does not close is disconnected after a second', async () => {
     const socket = connect({
       port: Number(new URL(bridge.url).port),
       host: '127.0.0.1',
       allowHalfOpen: true,
     });
     const more = setInterval(() => socket.write('and more\r\n'), 5);
+    let elapsed = startStopwatch();
+    socket.once('data', () => (elapsed = startStopwatch()));
     const answers = await answersTo('hello?\r\n\r\n', socket);
     clearInterval(more);
     expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect(elapsed()).toBeGreaterThan(lingerMs / 2);
   });
 
   test('leave the server unharmed if the client resets the connection', async () => {
