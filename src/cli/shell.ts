@@ -26,9 +26,9 @@ const sameSignalMs = 500;
  * first SIGINT or SIGTERM aborts `signal`, another one half a second later or more ends the process at once.
  */
 export async function runFromShell(run: (shell: Shell) => Promise<number>): Promise<void> {
-  // The clients of Redis and of databases print there what the tool itself reports, in one line with the remedy.
+  // The client of Redis prints there what the tool itself reports, in one line with the remedy.
   // eslint-disable-next-line no-console -- silenced, not used
-  console.warn = console.error = () => {};
+  console.warn = () => {};
   const interrupt = new AbortController();
   let secondFrom = 0;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
