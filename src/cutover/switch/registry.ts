@@ -102,6 +102,8 @@ export async function readCutover(store: RedisClient, prefix: string) {
   });
   return {
     ...toAnnouncement({ mode, epoch: Number(epoch), since, to, phase, lost: Number(lost) }),
+    /** As of every instance: those of builds that record no lost switch show it by what they have seen. */
+    hasLostSwitch: Number(lost) > 0 || instances.some(({ epoch: seen }) => seen > Number(epoch)),
     /** Whether a mode is stored; it is native otherwise, unless it was lost. */
     isStored: mode !== '',
     now,

@@ -97,7 +97,8 @@ export function begin(
   if (state.underWay !== undefined) return { state, reply: 'busy' };
   if ((state.mode || 'native') !== from) return { state, reply: 'changed' };
   const mode = state.mode === '' && state.epoch === 0 ? 'native' : state.mode;
-  const epoch = Math.max(state.epoch, state.lost) + 1;
+  const seen = Object.values(state.beats).map((beat) => beat.epoch);
+  const epoch = Math.max(state.epoch, state.lost, ...seen) + 1;
   return {
     state: { ...state, mode, epoch, underWay: { to, phase: 'stop', token, isExpired: false } },
     reply: 'begun',

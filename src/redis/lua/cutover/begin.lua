@@ -14,7 +14,10 @@ if state.token == token then return { 'begun', state.epoch } end
 if state.token then return { 'busy', state.to } end
 local mode = state.mode == '' and 'native' or state.mode
 if mode ~= from then return { 'changed', mode } end
-local epoch = math.max(state.epoch, state.lost) + 1
+local epoch = math.max(state.epoch, state.lost)
+-- Builds that record no lost switch have only their heartbeats to say what they have seen.
+each_instance(function(_, _, _, seen) epoch = math.max(epoch, seen) end)
+epoch = epoch + 1
 -- One that was lost, or a switch, stays so until another mode is in force (heartbeat.lua).
 if state.mode == '' and state.epoch == 0 then redis.call('HSET', KEYS[1], 'mode', mode) end
 redis.call('HSET', KEYS[1], 'epoch', epoch, 'to', to, 'phase', 'stop', 'token', token,
