@@ -89,11 +89,12 @@ async function showStatus(context: AdminContext): Promise<CommandResult> {
   return problem(`not ready for ${verdict.to}: see the reasons above`, { json, text });
 }
 
-function modeJson({ mode, isStored, isLost, epoch, since, by, underWay }: CutoverState) {
+function modeJson({ mode, isStored, isLost, hasLostSwitch, epoch, since, by, underWay }: CutoverState) {
   return {
     mode,
     isStored,
     isLost,
+    hasLostSwitch,
     number: epoch,
     ...(since > 0 && { since: formatInstant(since), by }),
     ...(underWay && { switchingTo: underWay.to, phase: underWay.phase }),

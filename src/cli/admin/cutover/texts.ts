@@ -4,10 +4,12 @@ import type { CutoverState, Instance } from '../../../cutover/switch/registry.ts
 import { adoptionFailureTexts } from '../../../cutover/compare/pending.ts';
 import type { Unusable } from '../../../cutover/compare/summary.ts';
 import { countDifferences, countGaps, type Evidence } from '../../../cutover/verdict/evidence.ts';
+import { adminCommand } from '../../command-line.ts';
 import { isSilent, type Finding, type Verdict } from '../../../cutover/verdict/readiness.ts';
 
 /** The mode in force, and a switch under way. */
-export function modeLines({ mode, since, by, underWay, isStored, isLost }: CutoverState): string[] {
+export function modeLines(state: CutoverState): string[] {
+  const { mode, since, by, underWay, isStored, isLost, hasLostSwitch } = state;
   if (isLost) return ['Mode: unknown (Redis has lost it)'];
   if (!isStored)
     return [
@@ -16,6 +18,11 @@ export function modeLines({ mode, since, by, underWay, isStored, isLost }: Cutov
   return [
     `Mode: ${mode}`,
     `Since: ${formatInstant(since)}, set by: ${by}`,
+    ...(hasLostSwitch
+      ? [
+          `Redis has lost a later switch, and changes are refused: choose the mode with ${adminCommand} cutover set.`,
+        ]
+      : []),
     ...(underWay ? [`A switch to ${underWay.to} is under way (phase: ${underWay.phase}).`] : []),
   ];
 }
