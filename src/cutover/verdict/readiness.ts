@@ -81,8 +81,7 @@ function* reasonsAgainst(evidence: Evidence, to: Mode): Generator<Finding> {
   for (const instance of state.instances) yield* obstaclesOf(instance, to);
   if (state.mode === 'shadow' || takesAuthority(state.mode, to)) yield* keysRefusedHere(comparisons);
   if (takesAuthority(state.mode, to)) yield* beforeTakingAuthority(evidence);
-  if (to !== state.mode && (state.mode === 'reverse' || state.hasLostSwitch))
-    yield* judgeBacklog(evidence, to);
+  if (state.hasLostSwitch || state.mode === 'reverse') yield* judgeBacklog(evidence, to);
 }
 
 function* obstacleOfStep({ mode: from, hasLostSwitch }: Evidence['state'], to: Mode): Generator<Finding> {
@@ -251,6 +250,8 @@ function* openGap(
 }
 
 function* judgeBacklog({ state, replay }: Evidence, to: Mode): Generator<Finding> {
+  // To set reverse again is to have them replayed.
+  if (state.mode === 'reverse' && to === 'reverse') return;
   const { entries, oldestAt, setAside, pausedBecause } = replay;
   const isLate = oldestAt !== undefined && state.now - oldestAt > smallBacklog.ageMs;
   // Otherwise changes would be on hold for what is not being replayed.
@@ -259,19 +260,23 @@ function* judgeBacklog({ state, replay }: Evidence, to: Mode): Generator<Finding
     yield {
       // The legacy service must not get authority without them, whatever is forced.
       code: authorityOf(to) === 'legacy' && !state.hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
-      reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
+      reason: reasonOfBacklog(entries),
       remedy: remedyOfBacklog({ state, replay }, to),
     };
   }
   yield* judgeSetAside(setAside, to);
 }
 
+function reasonOfBacklog(entries: number): string {
+  return `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`;
+}
+
 function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
   if (state.hasLostSwitch) {
     const choice =
       to === 'reverse'
-        ? `--force replays them; to discard them, set ${state.mode} again first`
-        : '--force discards them; to replay them, set reverse again';
+        ? `${state.mode === 'reverse' ? 'this' : '--force'} replays them; to discard them, set mirror with --force first`
+        : '--force discards them; to replay them, set reverse';
     return `the legacy service may have newer values: ${choice}`;
   }
   const isReplaying = state.instances.some((instance) => instance.kind === 'bridge' && !isSilent(instance));
@@ -301,6 +306,13 @@ function* warningsFor(
       code: 'switch-lost',
       reason: 'Redis has lost the last switch, which an instance has seen, and changes are refused',
       remedy: `choose the mode again with profile-bridge admin cutover set; ${state.mode}, the one before, may be set as well`,
+    };
+  }
+  if (state.hasLostSwitch && state.mode === 'reverse' && to === 'reverse' && replay.entries > 0) {
+    yield {
+      code: 'backlog',
+      reason: reasonOfBacklog(replay.entries),
+      remedy: remedyOfBacklog({ state, replay }, to),
     };
   }
   if (isLettingGo && replay.setAside > 0) {

@@ -91,12 +91,31 @@ function verdict(
 describe('once Redis has lost the last switch', () => {
   test.each<Mode>(['shadow', 'mirror', 'reverse', 'native'])('%s can be set again', (mode) => {
     const state = { hasLostSwitch: true, instances: [{ ...instance, replay: true }] };
-    expect(verdict(mode, mode, { state, replay: { entries: 200 } })).toMatchObject({
+    expect(verdict(mode, mode, { state })).toMatchObject({
       ready: true,
       warnings: expect.arrayContaining(['switch-lost']),
     });
     expect(verdict(mode, mode)).toMatchObject({ ready: false, isUnforceable: true });
   });
+
+  test('to set reverse again replays what waits, which is warned of', () => {
+    const state = { hasLostSwitch: true, instances: [{ ...instance, replay: true }] };
+    expect(verdict('reverse', 'reverse', { state, replay: { entries: 200 } })).toMatchObject({
+      ready: true,
+      warnings: ['switch-lost', 'backlog'],
+    });
+  });
+
+  test.each<Mode>(['shadow', 'mirror', 'native'])(
+    'what waits prevents %s from being set again, where clients would find it undone',
+    (mode) => {
+      expect(verdict(mode, mode, { state: { hasLostSwitch: true }, replay: { entries: 1 } })).toMatchObject({
+        reasons: ['backlog'],
+        isUnforceable: false,
+        remedies: [expect.stringContaining('--force discards them; to replay them, set reverse')],
+      });
+    },
+  );
 
   test('whatever waits to be replayed prevents another mode, since the legacy service may have newer values', () => {
     const [state, replay] = [{ hasLostSwitch: true }, { entries: 1, oldestAt: 4000 }];
@@ -107,7 +126,7 @@ describe('once Redis has lost the last switch', () => {
         remedies: [expect.stringContaining('--force discards them')],
       });
     expect(verdict('mirror', 'reverse', { state, replay }).remedies).toContainEqual(
-      expect.stringContaining('--force replays them; to discard them, set mirror again first'),
+      expect.stringContaining('--force replays them; to discard them, set mirror with --force first'),
     );
   });
 

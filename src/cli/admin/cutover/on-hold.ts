@@ -19,7 +19,7 @@ interface Step {
 
 /** Whether nothing is replayed any more after a step. */
 export function endsReplay({ from, to, hasLostSwitch }: Step): boolean {
-  return to !== 'reverse' && to !== from && (from === 'reverse' || hasLostSwitch);
+  return to !== 'reverse' && (from === 'reverse' || hasLostSwitch);
 }
 
 /**

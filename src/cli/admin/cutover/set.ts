@@ -100,7 +100,7 @@ async function set(context: AdminContext, to: Mode, options: SetOptions): Promis
 
   warn(context, verdict);
   // What an earlier reverse may have left behind is out of date; but Redis may have lost the switch to that reverse.
-  if (to === 'reverse' && to !== from && !hasLostSwitch) await queue.discard(epoch);
+  if (to === 'reverse' && to !== from && !hasLostSwitch) await discardReplay(context, queue, epoch);
   const step = { from, to, hasLostSwitch };
   const by = `cutover set ${to}${options.force === true ? ' --force' : ''}`;
   try {
@@ -135,7 +135,7 @@ function warn(context: AdminContext, { reasons, warnings }: Verdict): void {
   }
 }
 
-/** After leaving reverse: nothing is replayed any more, and no API key is left behind. */
+/** Discards what waits to be replayed, so that no API key is left behind, and says what it was. */
 async function discardReplay(context: AdminContext, queue: ReplayQueue, epoch: number): Promise<void> {
   const kinds = Object.entries(await queue.discard(epoch)).filter(([, count]) => count > 0);
   if (kinds.length > 0) {

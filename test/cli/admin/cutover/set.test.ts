@@ -143,6 +143,22 @@ describe('cutover set', () => {
     expect(await store.exists(waiting)).toBe(0);
   });
 
+  test('discards what waits in a Redis that has lost the switch to reverse only with --force', async () => {
+    await join(true);
+    const waiting = await queueOne();
+    await store.hset(cutoverKey(prefix), { mode: 'mirror', epoch: 1, lost: 2 });
+    expect(await set('mirror')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('--force discards them; to replay them, set reverse'),
+    });
+    expect(await store.xlen(waiting)).toBe(1);
+    expect(await set('mirror --force')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('changes that had not reached the legacy service were discarded: 1 put'),
+    });
+    expect(await store.exists(waiting)).toBe(0);
+  });
+
   test('keeps what waits in a Redis that has lost the switch to reverse, and replays it only with --force', async () => {
     await join(true);
     const waiting = await queueOne();
