@@ -8,6 +8,8 @@ import { readParameters } from './parameters.ts';
 import { sendProblem } from './problem.ts';
 import type { ReportQueue } from './report-queue.ts';
 
+const parameters = ['from', 'to', 'organization', 'group', 'format'] as const;
+
 /** `/usage`: who called what, as JSON (a `UsageReport`) or CSV. A 400 names everything wrong with the query. */
 export function usage(
   store: RedisClient,
@@ -16,13 +18,7 @@ export function usage(
   inTurn: ReportQueue,
 ): RequestHandler {
   return async (request, response) => {
-    const { fields, reasons } = readParameters(request.originalUrl, [
-      'from',
-      'to',
-      'organization',
-      'group',
-      'format',
-    ]);
+    const { fields, reasons } = readParameters(request.originalUrl, parameters);
     const { format = 'json' } = fields;
     if (format !== 'json' && format !== 'csv') reasons.push(`format must be json or csv, not "${format}"`);
     const at = await now();

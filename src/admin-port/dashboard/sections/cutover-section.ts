@@ -68,12 +68,12 @@ function periods(history: CutoverState['history'], now: number): Html {
 }
 
 function figures(evidence: Evidence): Html | undefined {
-  const { comparisons, state, replay } = evidence;
-  const pictures = picturesToCopy(evidence);
+  const { comparisons, state, replay, legacyPictures } = evidence;
+  const count = (name: string, value: number, hint: string) => figure(name, formatNumber(value), hint);
+  const pictures = legacyPictures && count('Pictures to copy', legacyPictures.count, 'at their legacy URLs');
   if (state.mode === 'native') return pictures && html`<dl>${pictures}</dl>`;
   const { compared, differingUsers, unsettled, failedAdoptions, unmappedKeys } = comparisons;
   const disputedKeys = unmappedKeys + comparisons.unusableKeys + comparisons.refusedKeys;
-  const count = (name: string, value: number, hint: string) => figure(name, formatNumber(value), hint);
   const legacyAnswers = authorityOf(state.mode) === 'legacy';
   return html`<dl>
       ${
@@ -96,12 +96,6 @@ function figures(evidence: Evidence): Html | undefined {
 function comparisonsHint({ different, unreadable }: Evidence['comparisons']): string {
   const unread = unreadable === 0 ? '' : `; ${formatNumber(unreadable)} could not be read`;
   return `in this mode; ${counted(different, 'difference')}${unread}`;
-}
-
-function picturesToCopy({ legacyPictures }: Evidence): Html | undefined {
-  return (
-    legacyPictures && figure('Pictures to copy', formatNumber(legacyPictures.count), 'at their legacy URLs')
-  );
 }
 
 /** How often each field has differed in this mode, the most frequent first. */
