@@ -9,7 +9,7 @@ export interface Interval {
 
 export type Parsed<T> = { kind: 'ok'; value: T } | { kind: 'invalid'; reason: string };
 
-const invalid = (reason: string): { kind: 'invalid'; reason: string } => ({ kind: 'invalid', reason });
+const invalid = (reason: string): Parsed<never> => ({ kind: 'invalid', reason });
 
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 

@@ -35,7 +35,7 @@ export type PolicyLayer = Partial<DeprecationPolicy>;
 
 /** Merges the layers, lowest first: openapi.yaml's `x-deprecation`, environment, operator. */
 export function layerPolicy(...layers: readonly PolicyLayer[]): DeprecationPolicy {
-  const settings: { afterSunset: 'serve' | 'gone' } = Object.assign({ afterSunset: 'serve' }, ...layers);
+  const settings: Pick<DeprecationPolicy, 'afterSunset'> = Object.assign({ afterSunset: 'serve' }, ...layers);
   const brownouts = layers.flatMap((layer) => layer.brownouts ?? []);
   return {
     ...settings,
@@ -71,7 +71,7 @@ export function readSettings(written: WrittenSettings) {
   return { layer, mistakes };
 }
 
-function parseAfterSunset(text: string): Parsed<'serve' | 'gone'> {
+function parseAfterSunset(text: string): Parsed<DeprecationPolicy['afterSunset']> {
   if (text === 'serve' || text === 'gone') return { kind: 'ok', value: text };
   return { kind: 'invalid', reason: `"${text}" is neither serve nor gone` };
 }
