@@ -13,11 +13,12 @@ import { organizationsKey } from '../../../src/redis/keys.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
 import { until } from '../../support/until.ts';
 import { interceptCalls, keysOf } from '../../support/store.ts';
-import { useTestStore } from '../../support/use-store.ts';
+import { useCleanup, useTestStore } from '../../support/use-store.ts';
 
 const log = createLog('silent');
 const NOON = Date.parse('2027-03-01T12:00:00Z');
 const redis = await useTestStore();
+const toClose = useCleanup();
 
 const call = (organizationId: string, keyId: string | undefined, more: Partial<Call> = {}): Call => ({
   organizationId,
@@ -27,8 +28,11 @@ const call = (organizationId: string, keyId: string | undefined, more: Partial<C
   ...more,
 });
 /** Flushed by hand, so that tests wait for nothing. */
-const openLedger = (prefix: string, options: Partial<LedgerOptions> = {}, client = redis) =>
-  createLedger(client, prefix, { log, now: () => NOON, flushMs: 1_000_000, ...options });
+const openLedger = (prefix: string, options: Partial<LedgerOptions> = {}, client = redis) => {
+  const ledger = createLedger(client, prefix, { log, now: () => NOON, flushMs: 1_000_000, ...options });
+  toClose.push(ledger.close);
+  return ledger;
+};
 const counts = (prefix: string, organization: string, day = '2027-03-01') =>
   redis.hgetall(`${prefix}{${organization}}:use:${day}`);
 
@@ -62,7 +66,6 @@ describe('the ledger', () => {
       'a:App/1': `${now}`,
       'a:App/[2J2': `${now}`,
     });
-    await ledger.close();
   });
 
   test('goes by the clock of Redis, where that of its machine differs by days, or is set meanwhile', async () => {
@@ -110,7 +113,6 @@ describe('the ledger', () => {
     expect(await counts(prefix, 'acme')).toEqual({ 'k_1|getProfile|2xx': '1' });
     expect(await redis.hget(`${prefix}{acme}:use:key:k_1`, 'l:getProfile')).toBe(`${NOON}`);
     expect(await redis.zrange(`${prefix}{acme}:use:keys`, '0', '-1')).toEqual(['k_1']);
-    await ledger.close();
   });
 
   test('keeps counting where another program has written a field that is not a number', async () => {
@@ -132,7 +134,6 @@ describe('the ledger', () => {
     });
     const { 'f:getProfile': first, 'l:getProfile': last, 'a:App/1': seen } = await redis.hgetall(key);
     expect([first, last, seen]).toEqual([`${NOON}`, `${NOON}`, `${NOON}`]);
-    await ledger.close();
   });
 
   test('forgets after 400 days by the clock of Redis, whatever the clock of its host says', async () => {
@@ -147,7 +148,6 @@ describe('the ledger', () => {
     await ledger.flush();
     expect(await redis.zrange(`${prefix}{acme}:use:keys`, '0', '-1')).toEqual(['k_today', 'k_1']);
     expect(await redis.zrange(organizations, '0', '-1')).toEqual(['today', 'acme']);
-    await ledger.close();
   });
 
   test('sets an expiry on everything it writes', async () => {
@@ -215,7 +215,6 @@ describe('the ledger', () => {
     expect(await counts(prefix, 'acme')).toEqual({ '-|getProfile|4xx': '1' });
     expect(await counts(prefix, 'a%7Db')).toEqual({ '-|getProfile|4xx': '1' });
     expect(await redis.zrange(`${prefix}deprecation:orgs`, '0', '-1')).toEqual(['acme', 'a}b']);
-    await ledger.close();
   });
 
   test('does not count a batch twice if its reply was lost', async () => {
@@ -255,7 +254,6 @@ describe('the ledger', () => {
     const [mark = 0, day = 0] = await Promise.all([...marks, ...days].map((key) => redis.pexpiretime(key)));
     // Counts expire at the end of a day: a batch recorded just before is remembered a day less, at most.
     expect(mark).toBeGreaterThan(day - 2 * 86_400_000);
-    await ledger.close();
   });
 
   test('remembers a limited number of user agents for each key, the latest ones', async () => {
@@ -272,7 +270,6 @@ describe('the ledger', () => {
     expect(agents.sort()).toEqual(
       Array.from({ length: tallyLimits.agents }, (_, i) => `a:App/${i + tallyLimits.agents}`).sort(),
     );
-    await ledger.close();
   });
 
   test.each([
@@ -291,7 +288,6 @@ describe('the ledger', () => {
       'l:getProfile': `${NOON + 5000}`,
       'a:App/1': `${NOON + 5000}`,
     });
-    await Promise.all(ledgers.map((ledger) => ledger.close()));
   });
 
   test('dates a key by its last use, of whichever operation and instance', async () => {
@@ -308,7 +304,6 @@ describe('the ledger', () => {
     ledger.record(call('acme', 'k_1', { operation: 'putProfile' }));
     await ledger.flush();
     expect(await usedAt()).toBe(`${now}`);
-    await ledger.close();
   });
 
   test('keeps the client of a key over calls that name none', async () => {
@@ -319,7 +314,6 @@ describe('the ledger', () => {
       await ledger.flush();
     }
     expect(await redis.hget(`${prefix}{acme}:use:key:k_1`, 'c')).toBe('ios-4.2');
-    await ledger.close();
   });
 
   test('counts on while Redis is unavailable, and writes everything afterwards', async () => {
@@ -356,7 +350,6 @@ describe('the ledger', () => {
     await countAt(NOON + 126_000, 'acme', 'other');
     await countAt(NOON + 600_000, 'acme');
     expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON + 120_000, end: NOON + 180_000 }]);
-    for (const ledger of ledgers) await ledger.close();
   });
 
   test('has a gap where what was written of an organization that no longer calls is lost', async () => {
@@ -372,7 +365,6 @@ describe('the ledger', () => {
     now += 3000;
     await ledger.flush();
     expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 120_000 }]);
-    await ledger.close();
   });
 
   test('looks again only at what it wrote in the seconds before', async () => {
@@ -397,7 +389,6 @@ describe('the ledger', () => {
     looks.length = 0;
     await ledger.flush();
     expect(looks).toEqual([]);
-    await ledger.close();
   });
 
   test('gives up on shutdown if Redis stays unavailable', async () => {
@@ -491,7 +482,6 @@ describe('coverage', () => {
     now += 600_000;
     await ledger.flush();
     expect(await gapsFromNoon(prefix, now)).toEqual([]);
-    await ledger.close();
   });
 
   test('is not recorded for days to come once a clock that was ahead is set back', async () => {
@@ -520,7 +510,6 @@ describe('coverage', () => {
     now += 600_000;
     await living.flush();
     expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 60_000 }]);
-    await living.close();
   });
 
   test('has a gap where the last calls could not be written on shutdown, though earlier ones could', async () => {
@@ -542,7 +531,6 @@ describe('coverage', () => {
     now += 600_000;
     await living.flush();
     expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 60_000 }]);
-    await living.close();
   });
 
   test('has a gap where an instance crashed while it recorded more than one day', async () => {
@@ -572,6 +560,5 @@ describe('coverage', () => {
     now += 600_000;
     await living.flush();
     expect(await gapsFromNoon(prefix, now)).toEqual([{ start: NOON, end: NOON + 60_000 }]);
-    await living.close();
   });
 });
