@@ -1,21 +1,18 @@
-import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createSessions, sessionSeconds } from '../../src/admin-port/sessions.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../support/admin-port.ts';
 import { freshPrefix } from '../support/redis.ts';
-import { useTestStore } from '../support/use-store.ts';
+import { useCleanup, useTestStore } from '../support/use-store.ts';
 
 const store = await useTestStore();
 let now = Date.now();
 /** One for each test, because wrong tokens are limited by address. */
 let port: TestAdminPort;
-const opened: TestAdminPort[] = [];
+const toClose = useCleanup();
 
 beforeEach(async () => {
   port = await startAdminPort({ store, keyPrefix: freshPrefix(), token: TOKEN, now: () => now });
-  opened.push(port);
-});
-afterAll(async () => {
-  await Promise.all(opened.map((one) => one.close()));
+  toClose.push(port.close);
 });
 
 const html = { accept: 'text/html' };
