@@ -70,3 +70,29 @@ export function everydayCalls(options: {
     });
   });
 }
+
+/** Names that would inject markup, hide or reorder text, or push other text away. */
+export const hostileNames = [
+  '<script>document.title="hacked"</script>',
+  '"><img src=x onerror=\'document.title="hacked"\'>',
+  '</script><script>document.title="hacked"</script>',
+  "'&amp;",
+  '</script><!--',
+  'gpj.\u202etxt\u2066',
+  'x'.repeat(200),
+  '👩‍👩‍👧🎮',
+  'two  spaces',
+];
+
+/** Calls shortly before `now` (ms), in each of which everything has such a name. */
+export function hostileCalls(now: number): PastCall[] {
+  return hostileNames.map((text, i) => ({
+    at: now - 5000 - i,
+    organizationId: text,
+    keyId: `k_${i}`,
+    client: text,
+    userAgent: text,
+    operation: text,
+    times: i + 1,
+  }));
+}

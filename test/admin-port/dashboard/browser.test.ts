@@ -8,18 +8,8 @@ import { describeInBrowser, expectAccessible, launchBrowser, openPage, type Watc
 import { writeCutover } from './cutover-history.ts';
 import { startAdminPort, TOKEN, type TestAdminPort } from '../../support/admin-port.ts';
 import { freshPrefix, startRedis } from '../../support/redis.ts';
-import { everydayCalls, writeHistory, type PastCall } from '../usage-history.ts';
+import { everydayCalls, hostileCalls, hostileNames, writeHistory, type PastCall } from '../usage-history.ts';
 import { openTestStore } from '../../support/store.ts';
-
-const hostileLabels = [
-  '<script>document.title="hacked"</script>',
-  '"><img src=x onerror=\'document.title="hacked"\'>',
-  '</script><script>document.title="hacked"</script>',
-  'gpj.\u202etxt\u2066',
-  'x'.repeat(200),
-  '👩‍👩‍👧🎮',
-  'two  spaces',
-];
 
 describeInBrowser('the dashboard in a browser', () => {
   /** Noon of today: no test depends on the time of day. */
@@ -91,18 +81,7 @@ describeInBrowser('the dashboard in a browser', () => {
         ],
       },
     );
-  const hostile = () =>
-    serve(
-      hostileLabels.map((text, i) => ({
-        at: now - 5000 - i,
-        organizationId: text,
-        keyId: `k_${i}`,
-        client: text,
-        userAgent: text,
-        operation: text,
-        times: i + 1,
-      })),
-    );
+  const hostile = () => serve(hostileCalls(now));
 
   const cutover = async () => {
     const keyPrefix = freshPrefix();
@@ -297,16 +276,16 @@ describeInBrowser('the dashboard in a browser', () => {
   test('shows hostile labels as plain text', async () => {
     const port = await hostile();
     const { page, context, complaints } = await visit(port.url);
-    for (const text of hostileLabels.slice(0, 3)) {
+    for (const text of hostileNames.slice(0, 3)) {
       expect(await page.locator('#calling th > bdi').getByText(text, { exact: true }).count()).toBe(1);
     }
     expect(await page.locator('#calling th > bdi').allInnerTexts()).toContain('two  spaces');
     expect(await page.getByText('gpj.‹202E›txt‹2066›').count()).toBeGreaterThan(1);
     expect(await page.locator('img, body script').count()).toBe(0);
-    expect(await page.locator('.chart .day title').last().textContent()).toContain(hostileLabels[0]);
+    expect(await page.locator('.chart .day title').last().textContent()).toContain(hostileNames[0]);
     expect(await page.title()).not.toBe('hacked');
     expect(complaints).toEqual([]);
-    await page.getByLabel('Organization').selectOption(hostileLabels[1] ?? '');
+    await page.getByLabel('Organization').selectOption(hostileNames[1] ?? '');
     await page.getByRole('button', { name: 'Show' }).first().click();
     await page.waitForURL(/organization=/);
     expect(await page.locator('#calling tbody tr').count()).toBe(1);
