@@ -52,6 +52,23 @@ export async function readRecords(
   return rows.map(({ record, reason }) => record ?? reason);
 }
 
+/** A mapping of one entity, by its query and the columns of its key. */
+export function mappingOf(query: string, key = 'userId', entity: Entity = 'profiles'): string {
+  return `entities: {${entity}: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
+}
+
+/** Every row of the one entity that a mapping names, as `readRecords` gives it. */
+export async function recordsBy(
+  url: string,
+  mapping: string,
+  options?: Partial<ReadOptions>,
+): Promise<unknown[]> {
+  return await withSource(url, mapping, async (source) => {
+    const [entity = 'profiles'] = source.entities;
+    return await readRecords(source, entity, options);
+  });
+}
+
 /** The message of the error that the work ends with. */
 export async function messageOf(work: () => unknown): Promise<string> {
   try {

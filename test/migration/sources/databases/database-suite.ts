@@ -10,7 +10,7 @@ import { hashApiKey } from '../../../../src/redis/keys.ts';
 import type { PrivateServer } from '../../../support/servers/private-server.ts';
 import { until } from '../../../support/until.ts';
 import { createTool, ended, newFolder } from '../../../support/tools/migrate.ts';
-import { messageOf, readRecords, readRows } from '../reading.ts';
+import { mappingOf, messageOf, readRecords, readRows } from '../reading.ts';
 
 /** What differs between the databases, for the behaviour that must not. */
 export interface DatabaseUnderTest {
@@ -34,10 +34,6 @@ export interface DatabaseUnderTest {
   byteLiteral: (hex: string) => string;
   /** Runs a statement and leaves its transaction open until the function it gives is called. */
   openTransaction: (url: string, statement: string) => Promise<() => Promise<void>>;
-}
-
-function profiles(query: string, key: string): string {
-  return `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
 }
 
 function mapped(column: string): string {
@@ -78,7 +74,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     await server?.stop();
   });
 
-  const many = profiles(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId, userId');
+  const many = mappingOf(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId, userId');
 
   test('every row comes once, in the same order each time, ids beyond 2^53 with every digit', async () => {
     const source = await open(many);
@@ -98,7 +94,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
 
   test('wide rows come in batches bounded by bytes', async () => {
     const query = `SELECT org AS ${organization}, id AS ${user}, REPEAT('x', 131072) AS ${under.quote('profilePictureUrl')} FROM many WHERE id < 9007199254740000 + 301`;
-    const source = await open(profiles(query, 'organizationId, userId'));
+    const source = await open(mappingOf(query, 'organizationId, userId'));
     let rows = 0;
     for await (const batch of source.read('profiles', { size: 500 })) {
       expect(batch.rows.length).toBeLessThanOrEqual(2);
@@ -110,7 +106,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   test('a row longer than 1 MiB is invalid, as it is in a file, so that an export can be read back', async () => {
     const picture = `CASE id - 9007199254740000 WHEN 1 THEN REPEAT('x', 1048000) WHEN 2 THEN REPEAT('x', 1049000) ELSE REPEAT('€', 350000) END`;
     const query = `SELECT 'a' AS ${organization}, id AS ${user}, ${picture} AS ${under.quote('profilePictureUrl')} FROM many WHERE id < 9007199254740004 ORDER BY id`;
-    expect(await readRecords(await open(profiles(query, 'userId')), 'profiles')).toEqual([
+    expect(await readRecords(await open(mappingOf(query)), 'profiles')).toEqual([
       expect.objectContaining({ userId: '9007199254740001' }),
       'is longer than 1 MiB',
       'is longer than 1 MiB',
@@ -148,10 +144,10 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   });
 
   test('the source is only read: a query that writes is refused', async () => {
-    expect(await messageOf(() => open(profiles('DELETE FROM many', 'a')))).toBe(
+    expect(await messageOf(() => open(mappingOf('DELETE FROM many', 'a')))).toBe(
       'SourceError: entities.profiles.query must be a SELECT',
     );
-    expect(await messageOf(() => open(profiles('SELECT 1; DROP TABLE many', 'a')))).toMatch(
+    expect(await messageOf(() => open(mappingOf('SELECT 1; DROP TABLE many', 'a')))).toMatch(
       /must be one SELECT/,
     );
   });
@@ -161,7 +157,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       SELECT m.id, 'a;b' AS ${organization}, /* ; */ m.id AS ${user}
       FROM many m JOIN many n ON n.org = m.org AND n.id = m.id WHERE m.id < 9007199254740003 ; -- done
       /* really */ ;`;
-    expect(await readRecords(await open(profiles(query, 'id')), 'profiles')).toEqual([
+    expect(await readRecords(await open(mappingOf(query, 'id')), 'profiles')).toEqual([
       { organizationId: 'a;b', userId: '9007199254740001' },
       { organizationId: 'a;b', userId: '9007199254740002' },
     ]);
@@ -199,7 +195,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     ['a column that is not there', 'SELECT nothing FROM many', 'a', /^entities\.profiles\.query: .*nothing/],
     ['SQL that is none', 'SELECT FROM WHERE', 'a', /^entities\.profiles\.query: .*syntax/],
   ])('opening names %s', async (_, query, key, message) => {
-    const said = await messageOf(() => open(profiles(query, key)));
+    const said = await messageOf(() => open(mappingOf(query, key)));
     expect(said.replace('SourceError: ', '')).toEqual(
       typeof message === 'string' ? message : expect.stringMatching(message),
     );
@@ -209,7 +205,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
 
   test('a key that is not unique is named with the value that comes twice, however far apart', async () => {
     const shared = await open(
-      profiles(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId'),
+      mappingOf(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId'),
     );
     expect(await messageOf(() => readRows(shared, 'profiles'))).toMatch(
       /^SourceError: entities\.profiles\.key: \(organizationId\) is not unique, \(org\d\) comes more than once: add a column$/,
@@ -221,7 +217,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       `INSERT INTO doubled SELECT n FROM (${under.numbers(5000)}) AS numbers`,
     );
     const single = await open(
-      profiles(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`, 'userId'),
+      mappingOf(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`, 'userId'),
     );
     expect(await messageOf(() => readRows(single, 'profiles'))).toMatch(/\(4711\) comes more than once/);
   });
@@ -235,7 +231,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     );
     const mapping = join(newFolder(), 'mapping.yaml');
     const query = `SELECT org AS ${organization}, id AS ${user} FROM joined`;
-    writeFileSync(mapping, profiles(query, 'userId, organizationId'));
+    writeFileSync(mapping, mappingOf(query, 'userId, organizationId'));
     expect(await createTool().text('apply', '--source', url, '--mapping', mapping)).toMatchObject({
       exitCode: 1,
       err: expect.stringContaining(
@@ -249,7 +245,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     const query = ['a', 'b']
       .map((org) => `SELECT '${org}' AS ${organization}, '${'0'.repeat(64)}' AS ${hash}, 'admin' AS role`)
       .join(' UNION ALL ');
-    const source = await open(`entities: {api-keys: {query: ${JSON.stringify(query)}, key: [apiKeySha256]}}`);
+    const source = await open(mappingOf(query, 'apiKeySha256', 'api-keys'));
     const said = await messageOf(() => readRows(source, 'api-keys', { mayRepeat: () => false }));
     expect(said).toMatch(/\(apiKeySha256\) is not unique, \(0+\) comes more than once/);
   });
@@ -261,7 +257,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'INSERT INTO holey VALUES (1, 1), (2, NULL)',
     );
     const source = await open(
-      profiles(`SELECT 'a' AS ${organization}, id AS ${user}, part FROM holey`, 'userId, part'),
+      mappingOf(`SELECT 'a' AS ${organization}, id AS ${user}, part FROM holey`, 'userId, part'),
     );
     expect(await messageOf(() => readRows(source, 'profiles'))).toBe(
       'SourceError: entities.profiles.key: (userId, part) is null in a row: choose columns that are never null',
@@ -275,7 +271,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       "INSERT INTO padded VALUES (1, ' a key'), (2, '')",
     );
     const query = `SELECT id, 'a' AS ${organization}, secret AS ${under.quote('apiKey')}, 'player' AS role FROM padded`;
-    const source = await open(`entities: {api-keys: {query: ${JSON.stringify(query)}, key: [id]}}`);
+    const source = await open(mappingOf(query, 'id', 'api-keys'));
     expect(await readRecords(source, 'api-keys')).toEqual([
       { organizationId: 'a', apiKeySha256: hashApiKey(' a key'), role: 'player' },
       'apiKey or apiKeySha256 is missing',
@@ -284,10 +280,10 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
 
   test('bytes are refused as text, naming the cast, and taken as a SHA-256', async () => {
     await under.run(url, `CREATE TABLE hashed (id int PRIMARY KEY, bytes ${under.bytes})`);
-    const reading = (field: string): string =>
-      `SELECT id, 'a' AS ${organization}, bytes AS ${under.quote(field)}, 'player' AS role FROM hashed`;
-    const of = (field: string): string =>
-      `entities: {api-keys: {query: ${JSON.stringify(reading(field))}, key: [id]}}`;
+    const of = (field: string): string => {
+      const query = `SELECT id, 'a' AS ${organization}, bytes AS ${under.quote(field)}, 'player' AS role FROM hashed`;
+      return mappingOf(query, 'id', 'api-keys');
+    };
     expect(await messageOf(() => open(of('apiKey')))).toMatch(
       /^SourceError: entities\.api-keys\.query: apiKey holds bytes, not text: write it as con.*\(.*UTF8/i,
     );
@@ -299,7 +295,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
 
   test('a duplicate column is named', async () => {
     const query = `SELECT 1 AS ${organization}, 2 AS ${user}, 3 AS ${user}`;
-    expect(await messageOf(() => open(profiles(query, 'userId')))).toMatch(
+    expect(await messageOf(() => open(mappingOf(query)))).toMatch(
       /(?:has the column "userId" twice|Duplicate column name 'userId')/,
     );
   });
@@ -333,11 +329,6 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     expect((await open(many)).settledUntil).toBeGreaterThan(started);
   });
 
-  test('a source has the entities that the mapping names', async () => {
-    const source = await open(many);
-    expect(source.entities).toEqual(['profiles']);
-  });
-
   test('API keys must not be the key of their rows, under any name: reports would show them', async () => {
     await under.run(
       url,
@@ -358,7 +349,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       ['other', `${bytes} AS other, ${hash(`'${hashApiKey('very-private')}'`)}`],
     ] as const) {
       const query = `SELECT 'a' AS ${organization}, ${columns}, 'player' AS role FROM api_keys`;
-      const source = await open(`entities: {api-keys: {query: ${JSON.stringify(query)}, key: [${by}]}}`);
+      const source = await open(mappingOf(query, by, 'api-keys'));
       const said = await messageOf(() => readRows(source, 'api-keys'));
       expect([columns, said]).toEqual([
         columns,
@@ -370,9 +361,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   test('an id, or the hash of an API key, may be the key of its row, though a short API key is part of it', async () => {
     const [key, hash] = [under.quote('apiKey'), under.quote('apiKeySha256')];
     const query = `SELECT 'a' AS ${organization}, 17 AS id, '7' AS ${key}, '${hashApiKey('7')}' AS ${hash}, 'player' AS role`;
-    const source = await open(
-      `entities: {api-keys: {query: ${JSON.stringify(query)}, key: [id, apiKeySha256]}}`,
-    );
+    const source = await open(mappingOf(query, 'id, apiKeySha256', 'api-keys'));
     expect(await readRecords(source, 'api-keys')).toEqual([
       { organizationId: 'a', apiKeySha256: hashApiKey('7'), role: 'player' },
     ]);
@@ -410,7 +399,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   test('Ctrl-C ends a command while the database has yet to answer', async () => {
     const query = `SELECT n AS ${organization}, n AS ${user}, ${under.slow} AS username FROM (${under.numbers(9)}) AS numbers`;
     const mapping = join(newFolder(), 'mapping.yaml');
-    writeFileSync(mapping, profiles(query, 'userId'));
+    writeFileSync(mapping, mappingOf(query));
     const child = createTool().start('plan', '--source', url, '--mapping', mapping);
     const end = ended(child);
     await until(async () => await under.isSlow(url));
@@ -442,7 +431,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
     const finish = await under.openTransaction(url, under.lock('locked'));
     const interrupt = new AbortController();
     const query = `SELECT org AS ${organization}, id AS ${user} FROM locked`;
-    const mapping = parseMapping(profiles(query, 'userId'), 'mapping.yaml');
+    const mapping = parseMapping(mappingOf(query), 'mapping.yaml');
     try {
       const opening = messageOf(() => openSource(url, mapping, {}, interrupt.signal));
       await until(async () => await under.isLockAwaited(url));

@@ -8,7 +8,7 @@ import { runMariadb, startMariadb } from '../../../support/servers/mariadb.ts';
 import { until } from '../../../support/until.ts';
 import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
-import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
+import { mappingOf, messageOf, readRows, recordsBy, withSource } from '../reading.ts';
 
 /** Whether a session is in a state. */
 const hasProcess =
@@ -117,12 +117,12 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     const yaml = `entities: {profiles: {query: 'SELECT 1 AS organizationId, id AS userId FROM nightly', key: [userId]}}`;
     const connection = await createConnection({ uri: url });
     await connection.query('LOCK TABLES nightly WRITE');
-    const reading = messageOf(() => withSource(url, yaml, (source) => readRecords(source, 'profiles')));
+    const reading = messageOf(() => recordsBy(url, yaml));
     await until(() => isBlocked(url));
     for (const statement of fill) await connection.query(statement);
     await connection.end();
     expect(await reading).toMatch(/Table definition has changed, please retry transaction/);
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(1);
+    expect(await recordsBy(url, yaml)).toHaveLength(1);
   });
 
   test('keys of any type identify their rows, without losing precision', async () => {
@@ -140,36 +140,25 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     };
     for (const [name, expression] of Object.entries(columns)) {
       const query = `SELECT 'a?' AS organizationId, seq AS userId, ${expression} AS k FROM seq_1_to_40`;
-      const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
-      const { rows } = await withSource(url, yaml, (source) => readRows(source, 'profiles'));
+      const { rows } = await withSource(url, mappingOf(query, 'k'), (source) => readRows(source, 'profiles'));
       expect([name, new Set(rows.map(({ at }) => at)).size]).toEqual([name, 40]);
     }
   });
 
-  test.each([
-    [
-      'a moment without a zone',
-      'SELECT 1 AS organizationId, 2 AS userId, d AS updatedAt FROM kinds',
-      'userId',
+  test('opening names a moment without a zone, with the remedy', async () => {
+    await runMariadb(url, 'CREATE TABLE kinds (d DATETIME)');
+    const query = 'SELECT 1 AS organizationId, 2 AS userId, d AS updatedAt FROM kinds';
+    expect(await messageOf(() => recordsBy(url, mappingOf(query)))).toMatch(
       /updatedAt is a time without a zone: write it as UNIX_TIMESTAMP/,
-    ],
-  ])('opening names %s, with the remedy', async (_, query, key, message) => {
-    await runMariadb(
-      url,
-      "CREATE TABLE IF NOT EXISTS kinds (e ENUM('z', 'a'), f DOUBLE, b BIT(3), d DATETIME)",
-    );
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
-    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'profiles')))).toMatch(
-      message,
     );
   });
 
   test('a column that the driver refuses to carry is named, and the connection is not said to be lost', async () => {
-    const mapping = parseMapping(
-      'entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS `__proto__`", key: [organizationId]}}',
-      'mapping.yaml',
-    );
-    expect(await messageOf(() => openSource(url, mapping))).toBe(
+    expect(
+      await messageOf(() =>
+        recordsBy(url, mappingOf('SELECT 1 AS organizationId, 2 AS `__proto__`', 'organizationId')),
+      ),
+    ).toBe(
       "SourceError: entities.profiles.query: MySQL's driver refuses a column of the name __proto__: give it another name, by AS",
     );
   });
@@ -182,8 +171,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     );
     const query =
       "SELECT 1 AS organizationId, 2 AS userId, CONCAT(d, 'Z') AS updatedAt, CONCAT('0x', REPEAT('a', 40)) AS evmWalletAddress, b AS evmWalletVerified FROM moments";
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+    expect(await recordsBy(url, mappingOf(query))).toEqual([
       {
         organizationId: '1',
         userId: '2',
@@ -196,9 +184,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
 
   test('a column that is always NULL is no column of bytes', async () => {
     const yaml = `entities: {profiles: {query: "SELECT 1 AS organizationId, 2 AS userId, NULL AS username, NULL AS avatar", key: [userId]}}`;
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
-      { organizationId: '1', userId: '2' },
-    ]);
+    expect(await recordsBy(url, yaml)).toEqual([{ organizationId: '1', userId: '2' }]);
   });
 
   test.each([
@@ -228,7 +214,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       'INSERT INTO aged SELECT seq, IF(seq < 9, FROM_UNIXTIME(seq), NULL) FROM seq_1_to_10',
     );
     const yaml = `entities: {profiles: {query: "SELECT 'a' AS organizationId, id AS userId, changed AS updatedAt FROM aged", key: [userId]}}`;
-    const rows = await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
+    const rows = await recordsBy(url, yaml, { since: 7000 });
     expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
   });
 
@@ -245,19 +231,17 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       "REPLACE INTO dated VALUES (1, '2026-01-01 00:00:00', '2026-01-01 00:00:00'), (2, '2026-01-02 03:04:05.678', '2026-01-02 03:04:05.678')",
     );
     const query = `SELECT 'a' AS organizationId, p.id AS userId, ${updatedAt} AS updatedAt FROM dated p LEFT JOIN avatars a ON a.id = p.id`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const time = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: time }))).toEqual(
-      [{ organizationId: 'a', userId: '2', updatedAt: time }],
-    );
+    expect(await recordsBy(url, mappingOf(query), { since: time })).toEqual([
+      { organizationId: 'a', userId: '2', updatedAt: time },
+    ]);
   });
 
   test("a server's limit on the rows of a SELECT leaves out none", async () => {
     await runMariadb(server().url(''), 'SET GLOBAL sql_select_limit = 3');
     try {
       const query = "SELECT 'a' AS organizationId, seq AS userId FROM seq_1_to_10";
-      const yaml = `entities: {profiles: {query: "${query}", key: [userId]}}`;
-      expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(10);
+      expect(await recordsBy(url, mappingOf(query))).toHaveLength(10);
     } finally {
       await runMariadb(server().url(''), 'SET GLOBAL sql_select_limit = DEFAULT');
     }
@@ -290,10 +274,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     for (const limit of limits) await runMariadb(server().url(''), `SET GLOBAL ${limit} = 60`);
     try {
       const query = `SELECT @@${limits[0]} AS organizationId, @@${limits[1]} AS userId`;
-      const yaml = `entities: {profiles: {query: "${query}", key: [userId]}}`;
-      expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
-        { organizationId: '0', userId: '0' },
-      ]);
+      expect(await recordsBy(url, mappingOf(query))).toEqual([{ organizationId: '0', userId: '0' }]);
     } finally {
       for (const limit of limits) await runMariadb(server().url(''), `SET GLOBAL ${limit} = DEFAULT`);
     }
@@ -307,8 +288,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     'ssl-mode=VERIFY_IDENTITY',
     'ssl-mode=REQUIRED',
   ])('with %s, never connects without TLS', async (parameter) => {
-    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
-    expect(await messageOf(() => openSource(`${url}?${parameter}`, mapping))).toMatch(
+    expect(await messageOf(() => recordsBy(`${url}?${parameter}`, mappingOf('SELECT 1')))).toMatch(
       /cannot connect to [^ ]* over TLS \(HANDSHAKE_NO_SSL_SUPPORT\)/,
     );
   });
@@ -317,10 +297,9 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
   const urlOf = (username: string): URL => Object.assign(new URL(url), { username, password: '' });
 
   test('a connection that the server refuses is reported with its reason', async () => {
-    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     await runMariadb(server().url(''), "CREATE USER locked@'127.0.0.1' ACCOUNT LOCK");
     const locked = urlOf('locked');
-    expect(await messageOf(() => openSource(locked.href, mapping))).toBe(
+    expect(await messageOf(() => recordsBy(locked.href, mappingOf('SELECT 1')))).toBe(
       `SourceError: mysql://locked@${locked.host}/typed refuses the connection (Access denied, this account is locked): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
     );
   });
@@ -328,19 +307,17 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
   test('a wrong password is reported in one line that shows neither it nor the right one', async () => {
     const wrong = new URL(url);
     wrong.password = 'top-secret';
-    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
-    expect(await messageOf(() => openSource(wrong.href, mapping))).toBe(
+    expect(await messageOf(() => recordsBy(wrong.href, mappingOf('SELECT 1')))).toBe(
       `SourceError: mysql://root@${wrong.host}/typed refuses the user or password: check the user in the URL, and SOURCE_PASSWORD or SOURCE_PASSWORD_FILE; if the server requires TLS, add ?sslmode=verify-full to the URL`,
     );
   });
 
   test('a database that the user may not use is told from a wrong password', async () => {
-    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     await runMariadb(server().url(''), "CREATE USER outsider@'127.0.0.1'");
     const elsewhere = urlOf('outsider');
     for (const database of ['typed', 'nowhere']) {
       elsewhere.pathname = database;
-      expect(await messageOf(() => openSource(elsewhere.href, mapping))).toBe(
+      expect(await messageOf(() => recordsBy(elsewhere.href, mappingOf('SELECT 1')))).toBe(
         `SourceError: mysql://outsider@${elsewhere.host}/${database}: there is no such database, or the user has no rights to it: check the URL's path and the user's rights`,
       );
     }
@@ -356,8 +333,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
       "GRANT SELECT ON typed.shown TO viewer@'127.0.0.1'",
     );
     const query = "SELECT 'a' AS organizationId, id AS userId FROM shown";
-    const yaml = `entities: {profiles: {query: "${query}", key: [userId]}}`;
-    const { counts, progress } = await withSource(urlOf('viewer').href, yaml, (source) =>
+    const { counts, progress } = await withSource(urlOf('viewer').href, mappingOf(query), (source) =>
       readRows(source, 'profiles', { size: 5 }),
     );
     expect({ counts, progress }).toEqual({ counts: [5, 10, 10], progress: [0, 0, 1] });
@@ -367,7 +343,7 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
     // Only once both rows have been read does it take minutes to look at one more.
     const wait = 'SLEEP(IF((@seen := IFNULL(@seen, 0) + 1) > 2, 120, 0))';
     const query = `SELECT 'a' AS organizationId, seq AS userId, 1 AS k FROM seq_1_to_2 WHERE ${wait} = 0`;
-    const yaml = `entities: {profiles: {query: "${query}", key: [k]}}`;
+    const yaml = mappingOf(query, 'k');
     const source = await openSource(url, parseMapping(yaml, 'mapping.yaml'));
     let read = 0;
     const interrupt = new AbortController();
@@ -383,11 +359,10 @@ describeWithMariadb('a MySQL or MariaDB source', () => {
 
   test('a lost connection is reported in one line with the remedy', async () => {
     const query = 'SELECT seq AS organizationId, seq AS userId FROM seq_1_to_1000000';
-    const yaml = `entities: {profiles: {query: '${query}', key: [userId]}}`;
     const killOthers =
       "BEGIN NOT ATOMIC DECLARE other BIGINT; SELECT MAX(id) INTO other FROM information_schema.processlist WHERE db = 'typed' AND id <> CONNECTION_ID(); IF other IS NOT NULL THEN KILL other; END IF; END";
     const said = await messageOf(() =>
-      withSource(url, yaml, async (source) => {
+      withSource(url, mappingOf(query), async (source) => {
         let isKilled = false;
         for await (const { rows } of source.read('profiles', { size: 500 })) {
           if (rows.length > 0 && !isKilled) await runMariadb(server().url(''), killOthers);

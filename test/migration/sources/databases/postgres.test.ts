@@ -1,15 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { Client } from 'pg';
-import { parseMapping } from '../../../../src/migration/sources/mapping.ts';
-import { openSource } from '../../../../src/migration/sources/open.ts';
 import { hashApiKey } from '../../../../src/redis/keys.ts';
 import { describeWithPostgres } from '../../../support/servers/describe-with.ts';
 import { runPostgres, startPostgres } from '../../../support/servers/postgres.ts';
 import { until } from '../../../support/until.ts';
 import { behavesAsDatabase } from './database-suite.ts';
 import { expectLegacyRecords, LEGACY_TABLES } from './legacy-tables.ts';
-import { messageOf, readRecords, readRows, withSource } from '../reading.ts';
+import { mappingOf, messageOf, readRows, recordsBy, withSource } from '../reading.ts';
 
 /** Whether a session is in a state. */
 const hasActivity =
@@ -87,16 +85,14 @@ describeWithPostgres('a PostgreSQL source', () => {
     for (const [name, expression] of Object.entries(columns)) {
       const count = name === 'enumerated' ? 3 : name === 'truth' ? 2 : 40;
       const query = `SELECT 'a' AS "organizationId", n AS "userId", ${expression} AS k FROM generate_series(1, ${count}) AS n`;
-      const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [k]}}`;
-      const { rows } = await withSource(url, yaml, (source) => readRows(source, 'profiles'));
+      const { rows } = await withSource(url, mappingOf(query, 'k'), (source) => readRows(source, 'profiles'));
       expect([name, new Set(rows.map(({ at }) => at)).size]).toEqual([name, count]);
     }
   });
 
   test('texts arrive as they are, whatever characters they hold, and null is none', async () => {
     const query = String.raw`SELECT 'a' AS "organizationId", '\N' AS "userId", NULL AS username, E'\b\f\n\r\t\x0b\\n\\.é😀' AS "profilePictureUrl"`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+    expect(await recordsBy(url, mappingOf(query))).toEqual([
       { organizationId: 'a', userId: String.raw`\N`, profilePictureUrl: '\b\f\n\r\t\v\\n\\.é😀' },
     ]);
   });
@@ -105,7 +101,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     const query = String.raw`SELECT 1 AS id, 'a' AS "organizationId", data->'key' AS "apiKey", data->'role' AS role, data->'none' AS client, data->'user' AS "userId" FROM (SELECT '{"key": "k\"1", "role": "player", "none": null, "user": 7}'::json AS data) AS rows`;
     for (const type of ['json', 'jsonb']) {
       const yaml = `entities: {api-keys: {query: ${JSON.stringify(query.replace('::json', `::${type}`))}, key: [id]}}`;
-      expect(await withSource(url, yaml, (source) => readRecords(source, 'api-keys'))).toEqual([
+      expect(await recordsBy(url, yaml)).toEqual([
         { organizationId: 'a', apiKeySha256: hashApiKey('k"1'), role: 'player', userId: '7' },
       ]);
     }
@@ -115,8 +111,8 @@ describeWithPostgres('a PostgreSQL source', () => {
     const query = `SELECT name ->> 'id' AS "userId", 'a' AS "organizationId", name -> 'is' AS username, name -> 'has' AS avatar
       FROM (VALUES ('{"id": 1, "is": {"first": "ada"}}'::jsonb), ('{"id": 2, "is": ["ada"]}'), ('{"id": 3, "is": "[ada]{}"}'),
         ('{"id": 4, "has": {"datasourceId": "d", "objectDefinitionId": "o"}}')) AS names (name)`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+    const yaml = mappingOf(query);
+    expect(await recordsBy(url, yaml)).toEqual([
       'username is a JSON object or array, not text',
       'username is a JSON object or array, not text',
       { organizationId: 'a', userId: '3', username: '[ada]{}' },
@@ -124,15 +120,12 @@ describeWithPostgres('a PostgreSQL source', () => {
     ]);
     const { rows } = await withSource(url, yaml, (source) => readRows(source, 'profiles'));
     expect(rows[0]).toMatchObject({ organizationId: 'a', userId: '1' });
-    expect(
-      await withSource(url, yaml, (source) => readRecords(source, 'profiles', { organizationId: 'b' })),
-    ).toEqual([]);
+    expect(await recordsBy(url, yaml, { organizationId: 'b' })).toEqual([]);
   });
 
   test('the blanks around a JSON value are no part of it', async () => {
     const query = `SELECT 1 AS "organizationId", ' 7\n'::json AS "userId", ' "ada" '::json AS username, ' null'::json AS "profilePictureUrl"`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [organizationId]}}`;
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
+    expect(await recordsBy(url, mappingOf(query, 'organizationId'))).toEqual([
       { organizationId: '1', userId: '7', username: 'ada' },
     ]);
   });
@@ -170,16 +163,12 @@ describeWithPostgres('a PostgreSQL source', () => {
       /avatar holds several values, not text: write .*to_json/,
     ],
   ])('opening names %s, with the remedy', async (_, query, key, message) => {
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [${key}]}}`;
-    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'profiles')))).toMatch(
-      message,
-    );
+    expect(await messageOf(() => recordsBy(url, mappingOf(query, key)))).toMatch(message);
   });
 
   test('rows older than a given time can be left out by the database; rows without a time stay', async () => {
     const query = `SELECT 'a' AS "organizationId", n AS "userId", CASE WHEN n < 9 THEN to_timestamp(n) END AS "updatedAt" FROM generate_series(1, 10) AS n`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
-    const rows = await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: 7000 }));
+    const rows = await recordsBy(url, mappingOf(query), { since: 7000 });
     expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
   });
 
@@ -194,11 +183,10 @@ describeWithPostgres('a PostgreSQL source', () => {
       `INSERT INTO dated VALUES (1, '2026-01-01Z', '2026-01-01'), (2, '2026-01-02 03:04:05.678Z', '2026-01-02 03:04:05.678') ON CONFLICT DO NOTHING`,
     );
     const query = `SELECT 'a' AS "organizationId", p.id AS "userId", ${updatedAt} AS "updatedAt" FROM dated p LEFT JOIN avatars a ON a.id = p.id`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const time = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles', { since: time }))).toEqual(
-      [{ organizationId: 'a', userId: '2', updatedAt: time }],
-    );
+    expect(await recordsBy(url, mappingOf(query), { since: time })).toEqual([
+      { organizationId: 'a', userId: '2', updatedAt: time },
+    ]);
   });
 
   test('rows that a row policy would hide are not left out in silence: the query is refused', async () => {
@@ -214,29 +202,25 @@ describeWithPostgres('a PostgreSQL source', () => {
     const yaml = 'entities: {profiles: {query: SELECT * FROM hidden, key: [userId]}}';
     const limited = new URL(url);
     limited.username = 'reader';
-    expect(
-      await messageOf(() => withSource(limited.href, yaml, (source) => readRows(source, 'profiles'))),
-    ).toBe(
+    expect(await messageOf(() => recordsBy(limited.href, yaml))).toBe(
       'SourceError: entities.profiles.query: query would be affected by row-level security policy for table "hidden": read as a user with BYPASSRLS, or as the owner of the table',
     );
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(2);
+    expect(await recordsBy(url, yaml)).toHaveLength(2);
   });
 
   test('a connection that the server refuses is reported with its reason, such as that it requires TLS', async () => {
     const nobody = new URL(url);
     nobody.username = 'nobody';
-    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
-    expect(await messageOf(() => openSource(nobody.href, mapping))).toBe(
+    expect(await messageOf(() => recordsBy(nobody.href, mappingOf('SELECT 1')))).toBe(
       `SourceError: postgres://nobody@${nobody.host}/typed refuses the connection (role "nobody" does not exist): correct this on the server, or in the URL, where ?sslmode=verify-full asks for TLS`,
     );
   });
 
   test('every parameter that demands TLS gets it or fails, without a warning of the driver', async () => {
     const warned = jest.spyOn(process, 'emitWarning');
-    const mapping = parseMapping('entities: {profiles: {query: SELECT 1, key: [a]}}', 'mapping.yaml');
     const modes = ['require', 'verify-ca', 'verify-full', 'no-verify'].map((mode) => `sslmode=${mode}`);
     for (const parameter of [...modes, 'sslrootcert=system', 'sslmode=require&sslrootcert=system'])
-      expect(await messageOf(() => openSource(`${url}?${parameter}`, mapping))).toMatch(
+      expect(await messageOf(() => recordsBy(`${url}?${parameter}`, mappingOf('SELECT 1')))).toMatch(
         /cannot connect to [^ ]* over TLS \(SSL\)/,
       );
     expect(warned).not.toHaveBeenCalled();
@@ -248,7 +232,7 @@ describeWithPostgres('a PostgreSQL source', () => {
     ['int', 'invalid input syntax for type integer: …'],
   ])('an API key that cannot be cast to %s is not shown', async (type, message) => {
     const yaml = `entities: {api-keys: {query: 'SELECT 1 AS "organizationId", 2 AS k, x::${type}::text AS "apiKey", 3 AS role FROM (SELECT $$very-private$$ || now()) AS keys (x)', key: [k]}}`;
-    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'api-keys')))).toBe(
+    expect(await messageOf(() => recordsBy(url, yaml))).toBe(
       `SourceError: entities.api-keys.query: ${message}`,
     );
   });
@@ -260,26 +244,21 @@ describeWithPostgres('a PostgreSQL source', () => {
         RAISE EXCEPTION 'ungültige Eingabesyntax für Typ uuid: »%«', key USING ERRCODE = '22P02'; END $$`,
     );
     const yaml = `entities: {api-keys: {query: 'SELECT 1 AS "organizationId", 2 AS k, reject($$very-private$$) AS "apiKey", 3 AS role', key: [k]}}`;
-    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'api-keys')))).toBe(
+    expect(await messageOf(() => recordsBy(url, yaml))).toBe(
       'SourceError: entities.api-keys.query: ungültige Eingabesyntax für Typ uuid: …',
     );
   });
 
   test.each(['ssl=false', 'ssl=0', 'sslmode=disable'])('with %s, connects without TLS', async (parameter) => {
     const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", 2 AS "userId"', key: [userId]}}`;
-    expect(
-      await withSource(`${url}?${parameter}`, yaml, (source) => readRecords(source, 'profiles')),
-    ).toEqual([{ organizationId: '1', userId: '2' }]);
+    expect(await recordsBy(`${url}?${parameter}`, yaml)).toEqual([{ organizationId: '1', userId: '2' }]);
   });
 
   test("the server's limits on statements and transactions do not bind the reader", async () => {
     const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'];
     for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed SET ${limit} = '59min'`);
     const query = `SELECT current_setting('${limits[0]}') AS "organizationId", current_setting('${limits[1]}') AS "userId"`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toEqual([
-      { organizationId: '0', userId: '0' },
-    ]);
+    expect(await recordsBy(url, mappingOf(query))).toEqual([{ organizationId: '0', userId: '0' }]);
     for (const limit of limits) await runPostgres(url, `ALTER DATABASE typed RESET ${limit}`);
   });
 
@@ -354,14 +333,14 @@ describeWithPostgres('a PostgreSQL source', () => {
     const client = new Client({ connectionString: url });
     await client.connect();
     await client.query(`BEGIN; ${fill}`);
-    const reading = messageOf(() => withSource(url, yaml, (source) => readRecords(source, 'profiles')));
+    const reading = messageOf(() => recordsBy(url, yaml));
     await until(() => isBlocked(url));
     await client.query('COMMIT');
     await client.end();
     expect(await reading).toBe(
       'SourceError: entities.profiles.query: nightly was truncated, rewritten or made anew while it was opened: run the same command again',
     );
-    expect(await withSource(url, yaml, (source) => readRecords(source, 'profiles'))).toHaveLength(1);
+    expect(await recordsBy(url, yaml)).toHaveLength(1);
   });
 
   test('a replica that gives up a long query is named, with the remedy', async () => {
@@ -371,16 +350,15 @@ describeWithPostgres('a PostgreSQL source', () => {
       `CREATE FUNCTION give_up() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '${message}' USING ERRCODE = '40001'; END $$`,
     );
     const yaml = `entities: {profiles: {query: 'SELECT 1 AS "organizationId", give_up() AS "userId"', key: [userId]}}`;
-    expect(await messageOf(() => withSource(url, yaml, (source) => readRows(source, 'profiles')))).toBe(
+    expect(await messageOf(() => recordsBy(url, yaml))).toBe(
       `SourceError: entities.profiles.query: ${message}: read from the primary, or set hot_standby_feedback on the replica`,
     );
   });
 
   test('a query does not run on when its reader is gone', async () => {
     const query = `SELECT 1 AS "organizationId", 2 AS "userId", pg_sleep(60)::text AS username FROM generate_series(1, 2)`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const started = performance.now();
-    await withSource(url, yaml, async (source) => {
+    await withSource(url, mappingOf(query), async (source) => {
       for await (const _ of source.read('profiles', { size: 500, signal: AbortSignal.timeout(300) }));
     });
     await until(async () => !(await isSlow(url)));
@@ -390,9 +368,8 @@ describeWithPostgres('a PostgreSQL source', () => {
   test('a lost connection is reported in one line with the remedy', async () => {
     // More than all buffers on the way hold.
     const query = `SELECT n::text AS "organizationId", n AS "userId", repeat('x', 2000) AS "profilePictureUrl" FROM generate_series(1, 20000) n`;
-    const yaml = `entities: {profiles: {query: ${JSON.stringify(query)}, key: [userId]}}`;
     const said = await messageOf(() =>
-      withSource(url, yaml, async (source) => {
+      withSource(url, mappingOf(query), async (source) => {
         for await (const { rows } of source.read('profiles', { size: 500 })) {
           if (rows.length === 0) continue;
           await runPostgres(
@@ -415,14 +392,8 @@ describeWithPostgres('a PostgreSQL source', () => {
     const loose = server().url('loose');
     await runPostgres(loose, 'CREATE TABLE names (name text)', `INSERT INTO names VALUES (E'caf\\xe9')`);
     const yaml = `entities: {denylist: {query: 'SELECT 1 AS "organizationId", name AS username FROM names', key: [username]}}`;
-    const said = await messageOf(async () => {
-      const source = await openSource(loose, parseMapping(yaml, 'mapping.yaml'));
-      try {
-        await readRows(source, 'denylist');
-      } finally {
-        await source.close();
-      }
-    });
-    expect(said).toMatch(/entities\.denylist\.query: invalid byte sequence for encoding "UTF8"/);
+    expect(await messageOf(() => recordsBy(loose, yaml))).toMatch(
+      /entities\.denylist\.query: invalid byte sequence for encoding "UTF8"/,
+    );
   });
 });
