@@ -96,8 +96,10 @@ const pageBytes = 64 * 1024;
 export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): Promise<Database> {
   const client = createClient(address);
   const disconnect = (): unknown => client.connection.stream.destroy();
-  // A lost connection fails the query that waits for it; without a listener the event would end the process.
-  client.on('error', () => {});
+  signal?.addEventListener('abort', disconnect);
+  const { settledUntil, isReplica } = await connect(client, address).finally(() =>
+    signal?.removeEventListener('abort', disconnect),
+  );
   const run = async (text: string, where: string): Promise<QueryArrayResult<Cell[]>> => {
     try {
       return await client.query<Cell[]>({ text, rowMode: 'array' });
@@ -105,31 +107,6 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
       throw explain(error, address, where);
     }
   };
-  let settledUntil = 0;
-  let isReplica = false;
-  signal?.addEventListener('abort', disconnect);
-  try {
-    await client.connect();
-    const settled = await client
-      .query<Cell[]>({ text: settledQuery, rowMode: 'array' })
-      .catch(() => undefined);
-    settledUntil = Number(settled?.rows[0]?.[0] ?? 0);
-    // Before the snapshot: it may be promoted later.
-    const replica = await client.query<Cell[]>({
-      text: 'SELECT pg_is_in_recovery()::int',
-      rowMode: 'array',
-    });
-    isReplica = Number(replica.rows[0]?.[0]) === 1;
-    // So that the query of a reader that is gone does not run on; not every version and system can tell.
-    await client.query("SET client_connection_check_interval = '5s'").catch(() => {});
-    await client.query(sessionSettings.join(';'));
-  } catch (error) {
-    await client.end().catch(() => {});
-    throw unreachable(error, address);
-  } finally {
-    signal?.removeEventListener('abort', disconnect);
-  }
-
   const stream = async function* (select: string, where: string, columns: readonly PostgresColumn[]) {
     const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
     let isWhole = false;
@@ -171,6 +148,28 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     first: async (select, where) => (await run(select, where)).rows[0],
     close: async () => await client.end(),
   };
+}
+
+async function connect(client: Client, address: DatabaseUrl) {
+  const ask = async (text: string): Promise<number> => {
+    const { rows } = await client.query<Cell[]>({ text, rowMode: 'array' });
+    return Number(rows[0]?.[0] ?? 0);
+  };
+  // A lost connection fails the query that waits for it; without a listener the event would end the process.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const settledUntil = await ask(settledQuery).catch(() => 0);
+    // Before the snapshot: it may be promoted later.
+    const isReplica = (await ask('SELECT pg_is_in_recovery()::int')) === 1;
+    // So that the query of a reader that is gone does not run on; not every version and system can tell.
+    await client.query("SET client_connection_check_interval = '5s'").catch(() => {});
+    await client.query(sessionSettings.join(';'));
+    return { settledUntil, isReplica };
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw unreachable(error, address);
+  }
 }
 
 function createClient(address: DatabaseUrl): Client {
