@@ -50,7 +50,9 @@ export type Chosen = Awaited<ReturnType<typeof openChosen>>;
 /** Opens what was chosen, unless aborted; the environment may have its password. Mistakes are UsageErrors. */
 export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, signal?: AbortSignal) {
   const openedAt = performance.now();
-  requireFiles(choice);
+  const isDatabase = isDatabaseUrl(choice.source);
+  if (isDatabase && choice.asOf !== undefined)
+    throw new UsageError('--as-of is for files: a database is read as it is now, so leave it out');
   const { source, mappingText } = await open(choice, env, signal);
   const missing = choice.entities?.find((entity) => !source.entities.includes(entity));
   if (missing !== undefined) {
@@ -62,7 +64,11 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, s
   const wanted = choice.entities ?? source.entities;
   const entities = order.filter((entity) => wanted.includes(entity));
   // The same for every path to it, and for a URL with any password.
-  const place = isDatabaseUrl(choice.source) ? source.name : resolve(choice.source);
+  const place = isDatabase ? source.name : resolve(choice.source);
+  /** Undefined for files whose age was not given, and for a database that may lag behind another one. */
+  let snapshot: SnapshotTime | undefined;
+  if (isDatabase && source.mayLag !== true) snapshot = { openedAt };
+  else if (choice.asOf !== undefined) snapshot = { asOf: choice.asOf };
   const scope: Scope = {
     source,
     entities,
@@ -73,8 +79,7 @@ export async function openChosen(choice: SourceChoice, env: NodeJS.ProcessEnv, s
   };
   return {
     source,
-    /** Undefined for files whose age was not given, and for a database that may lag behind another one. */
-    snapshot: snapshotOf(choice, source, openedAt),
+    snapshot,
     scope,
     run: choice.run ?? defaultRunName(place),
     /** Identifies a source with its mapping. */
@@ -101,20 +106,5 @@ async function open(
   } catch (error) {
     const isMistake = error instanceof SourceError && !(error instanceof SourceUnavailableError);
     throw isMistake ? new UsageError(error.message) : error;
-  }
-}
-
-function snapshotOf(
-  { source: location, asOf }: SourceChoice,
-  { mayLag = false }: Source,
-  openedAt: number,
-): SnapshotTime | undefined {
-  if (!isDatabaseUrl(location)) return asOf === undefined ? undefined : { asOf };
-  return mayLag ? undefined : { openedAt };
-}
-
-function requireFiles({ source, asOf }: SourceChoice): void {
-  if (asOf !== undefined && isDatabaseUrl(source)) {
-    throw new UsageError('--as-of is for files: a database is read as it is now, so leave it out');
   }
 }
