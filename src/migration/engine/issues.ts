@@ -1,5 +1,6 @@
 import { createTextFile, WriteError, type TextFile } from '../../lib/files/text-file.ts';
 import { UsageError } from '../errors.ts';
+import type { RecordNames } from '../records/parse.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
 /** What stops an apply before it writes, unless --on-conflict says otherwise. */
@@ -36,28 +37,23 @@ export type Reason =
   | 'to-prune'
   | 'changed-here';
 
-export interface Issue {
+export interface Issue extends RecordNames {
   entity: Entity;
   reason: Reason;
   /** The record's place in the source, or its key in Redis. */
   where: string;
   /** One plain sentence. */
   detail: string;
-  organizationId?: string | undefined;
-  userId?: string | undefined;
-  username?: string | undefined;
 }
 
 /** Whose record it is. */
-export function subjectOf(
-  record: Pick<RecordOf[Entity], 'organizationId'>,
-): Pick<Issue, 'organizationId' | 'userId' | 'username'> {
-  const { organizationId, userId, username } = record as Partial<RecordOf['profiles']>;
+export function subjectOf(record: Pick<RecordOf[Entity], 'organizationId'>): RecordNames {
+  const { organizationId, userId, username } = record as RecordNames;
   return { organizationId, userId, username };
 }
 
 /** Warns of a profile whose username is denied. */
-export function reportDenied(issues: Issues, where: string, subject: ReturnType<typeof subjectOf>): void {
+export function reportDenied(issues: Issues, where: string, subject: RecordNames): void {
   const detail = `username ${JSON.stringify(subject.username)} is on the denylist: it is kept`;
   issues.add({ entity: 'profiles', reason: 'denied-name-in-use', where, detail, ...subject });
 }

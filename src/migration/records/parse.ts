@@ -36,7 +36,7 @@ export function parseRecord<E extends Entity>(entity: E, raw: Fields): Parsed<E>
 const identifying = ['organizationId', 'userId', 'username'] as const;
 
 /** The names that identify a record in issues, if the row has them. */
-export type RecordNames = Partial<Record<(typeof identifying)[number], string>>;
+export type RecordNames = { [Name in (typeof identifying)[number]]?: string | undefined };
 
 /** The valid names in a row that is not a valid record. */
 export function namesIn(raw: Fields): RecordNames {

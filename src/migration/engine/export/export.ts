@@ -14,6 +14,7 @@ import { exportRemedy, openExportFolder } from './export-folder.ts';
 import { MigrationError, UsageError } from '../../errors.ts';
 import { subjectOf } from '../issues.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
+import type { RecordNames } from '../../records/parse.ts';
 import type { Entity } from '../../records/records.ts';
 import type { ManifestEntry } from '../../sources/files/manifest.ts';
 import { readRecords } from '../stored/read.ts';
@@ -106,7 +107,7 @@ async function writeEntity(
 }
 
 /** Whose username it is, and on which line. */
-type Named = ReturnType<typeof subjectOf> & { readonly seq: number };
+type Named = RecordNames & { readonly seq: number };
 
 /** Reports usernames that several records have: no store can be restored from those. */
 async function reportShared({ issues, signal }: MigrationContext, groups: Iterable<Named[]>): Promise<void> {
