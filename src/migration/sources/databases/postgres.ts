@@ -129,7 +129,11 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
     describe: async (select, where) => {
       const { fields } = await run(`SELECT * ${fromQuery(select)} LIMIT 0`, where);
       const [replaced] = (await run(replacedQuery, where)).rows;
-      if (replaced !== undefined) throw replacedError(where, String(replaced[0]));
+      if (replaced !== undefined) {
+        throw new SourceUnavailableError(
+          `${where}: ${replaced[0]} was truncated, rewritten or made anew while it was opened: run the same command again`,
+        );
+      }
       const ids = fields.map(({ dataTypeID }) => dataTypeID);
       const { rows } = await run(`${multipleTypesQuery} AND oid IN (${ids.join()})`, where);
       const multiple = new Set(rows.flat());
@@ -262,12 +266,6 @@ function explain(error: unknown, address: DatabaseUrl, where: string): SourceErr
     return queryError(where, `${message}${remedy}${hint === undefined ? '' : ` (${hint})`}`);
   }
   return connectionError('lost', address, codeOf(error));
-}
-
-function replacedError(where: string, table: string): SourceError {
-  return new SourceUnavailableError(
-    `${where}: ${table} was truncated, rewritten or made anew while it was opened: run the same command again`,
-  );
 }
 
 function unreachable(error: unknown, address: DatabaseUrl): SourceError {
