@@ -35,6 +35,12 @@ beforeEach(() => {
 const setMode = (mode: Mode) =>
   store.hset(cutoverKey(prefix), { mode, epoch: 1, since: Date.now(), by: 'test' });
 
+/** The tool, in this mode of the cut-over. */
+const toolIn = async (mode: Mode) => {
+  await setMode(mode);
+  return createTool(undefined, prefix);
+};
+
 const { signal } = new AbortController();
 const source = () => writeSource({ profiles: [{ organizationId: 'acme', userId: 'ada', username: 'Ada' }] });
 
@@ -67,8 +73,7 @@ test('a migration stops once the mode was switched to reverse while it ran', asy
 test.each([['apply'], ['apply', '--follow']])(
   'migrate %s %s writes nothing in reverse',
   async (...command) => {
-    const tool = createTool(undefined, prefix);
-    await setMode('reverse');
+    const tool = await toolIn('reverse');
     const { exitCode, err } = await tool.text(...command, '--source', source());
     expect(err).toMatch(/^error: the mode of the cut-over is reverse: .* admin cutover set mirror\n$/);
     expect(exitCode).toBe(1);
@@ -77,8 +82,7 @@ test.each([['apply'], ['apply', '--follow']])(
 );
 
 test('migrate apply writes nothing while Redis has lost the last switch', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   await store.hset(cutoverKey(prefix), 'lost', 2);
   const { exitCode, err } = await tool.text('apply', '--source', source());
   expect(err).toMatch(
@@ -89,15 +93,13 @@ test('migrate apply writes nothing while Redis has lost the last switch', async 
 });
 
 test('migrate apply writes in mirror as it does without a cut-over', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const { exitCode, json } = await tool.json('apply', '--source', source());
   expect({ exitCode, created: json['created'] }).toEqual({ exitCode: 0, created: 1 });
 });
 
 test('a clean verify of files counts where --as-of says when they were exported', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const files = source();
   const exportedAt = Date.now();
   expect(await tool.text('apply', '--source', files)).toMatchObject({ exitCode: 0 });
@@ -120,8 +122,7 @@ test('a clean verify of files counts where --as-of says when they were exported'
 });
 
 test('--as-of is by the clock of Redis, whatever the clock of the machine', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const args = ['--source', source(), '--as-of', new Date(Date.now() - 5000).toISOString()];
   const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 3_600_000);
   try {
@@ -134,8 +135,7 @@ test('--as-of is by the clock of Redis, whatever the clock of the machine', asyn
 });
 
 test('a verify that finds differences withdraws the clean one before it, unless Redis is the authority', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const files = source();
   const asOf = ['--as-of', new Date().toISOString()];
   await tool.text('apply', '--source', files, ...asOf);
@@ -150,8 +150,7 @@ test('a verify that finds differences withdraws the clean one before it, unless 
 });
 
 test('a key that was answered 403 blocks no switch once a clean verify has found it in the source, but is warned of', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const sha256 = hashApiKey('secret');
   const profiles = [{ organizationId: 'acme', userId: 'ada' }];
   const files = {
@@ -247,8 +246,7 @@ describe('a clean verify is not recorded', () => {
 });
 
 test('an apply of files overwrites nothing that was adopted from the legacy service after --as-of', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const apply = async (username: string, ...options: string[]) =>
     await tool.text(
       'apply',
@@ -264,8 +262,7 @@ test('an apply of files overwrites nothing that was adopted from the legacy serv
 });
 
 test('a user who was adopted and is not in a newer source is a difference, until a prune removes the user', async () => {
-  const tool = createTool(undefined, prefix);
-  await setMode('mirror');
+  const tool = await toolIn('mirror');
   const of = (...names: string[]) =>
     writeSource({
       profiles: names.map((username) => ({ organizationId: 'acme', userId: username, username })),
@@ -298,8 +295,7 @@ describe('an apply of a source that is older than the clean verify on record', (
 
   /** A name was banned and another one allowed through the bridge since Monday; all of Tuesday's was verified. */
   const verifiedTool = async () => {
-    const tool = createTool(undefined, prefix);
-    await setMode('mirror');
+    const tool = await toolIn('mirror');
     await store.sadd(forwardedOrganizationsKey(prefix), 'acme');
     const files = writeSource({ profiles: profiles('Ada'), denylist: denied('Evil') });
     await tool.text('apply', '--source', files);
@@ -390,8 +386,7 @@ describeWithPostgres('a materialized view, which may lag,', () => {
   });
 
   test('overwrites nothing that was adopted from the legacy service, and a clean verify of it is not recorded', async () => {
-    const tool = createTool(undefined, prefix);
-    await setMode('mirror');
+    const tool = await toolIn('mirror');
     const url = server.url('postgres');
     await runPostgres(
       url,
