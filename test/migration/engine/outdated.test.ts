@@ -1,15 +1,13 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { cutoverRaiseEpoch } from '../../../src/cutover/switch/registry.ts';
 import {
-  migrateClaim,
-  migrateFinishLoad,
   migratePicture,
   migrateProfiles,
   migratePrune,
   migrateRecords,
   migrateRename,
 } from '../../../src/migration/engine/scripts.ts';
-import { loadingKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';
+import { profileKey } from '../../../src/redis/keys.ts';
 import { newOrganization, valuesOf } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
@@ -71,20 +69,4 @@ describe('a migration script', () => {
       expect(await contents()).toEqual(before);
     },
   );
-
-  test('takes no claim from a later apply of the run, and none of another run', async () => {
-    await expect(migrateClaim(store, base, 'r\n1\n4', 'claim')).rejects.toThrow('TAKENOVER');
-    expect(await migrateClaim(store, base, 'r\n1\n6', 'claim')).toEqual(['exists']);
-    expect(await migrateClaim(store, base, 'another\n1\n1', 'claim')).toEqual(['exists']);
-    expect(await store.hgetall(`${base}claims`)).toEqual({ r: 'r\n1\n6', another: 'another\n1\n1' });
-  });
-});
-
-test('an organization loaded by a migration has the epoch in which it was loaded', async () => {
-  const loaded = organizationBase(prefix, 'loaded');
-  await store.set(loadingKey(loaded), 'run\n5');
-  expect(await migrateFinishLoad(store, loaded, 5, '', 'run\n5', 1, 'exact', '1', '64', '', '', '0')).toBe(
-    'finished',
-  );
-  expect(await store.hget(`${loaded}settings`, 'epoch')).toBe('5');
 });

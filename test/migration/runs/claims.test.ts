@@ -11,6 +11,7 @@ import {
 import { runKey } from '../../../src/migration/runs/runs.ts';
 import { script } from '../../../src/redis/connection/script-loader.ts';
 import {
+  claimsKey,
   loadingKey,
   namesBucketKey,
   organizationBase,
@@ -62,6 +63,7 @@ describe('a claim of an organization', () => {
     }
     await expect(migrateClaim(store, base, first, 'claim')).rejects.toThrow(takenOver);
     expect(await migrateClaim(store, base, 'another\n0\n1', 'claim')).toEqual(['exists']);
+    expect(await store.hgetall(claimsKey(base))).toEqual({ r: second, another: 'another\n0\n1' });
   });
 
   test('ends what an earlier apply of the run may write', async () => {
@@ -130,7 +132,7 @@ describe('an organization that is being loaded', () => {
     expect([await stored('ada'), await stored('bob')]).toEqual([{}, { t: '1' }]);
   });
 
-  test('exists once its load is finished, with the settings that are set', async () => {
+  test('exists once its load is finished, with the settings that are set and the epoch of the load', async () => {
     expect(await finish(second, 'exact', '1', '64', '', '', '1')).toBe('finished');
     const settings = { comparison: 'exact', min: '1', max: '64', ownership: '1' };
     expect(await store.hgetall(settingsKey(base))).toEqual({ ...settings, n0: '2', epoch: '3' });
