@@ -95,6 +95,18 @@ describeWithPostgres('apply --follow', () => {
     );
   const source = ['--mapping', map, '--run', 'r'];
 
+  /** An apply that follows the table. */
+  const followWith = (options: readonly string[] = [], tool = createTool()) =>
+    followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s', ...options));
+
+  /** A new user gets the name of one who vanishes. */
+  const replaceUser = async () =>
+    await runPostgres(
+      url,
+      'DELETE FROM players WHERE id = 100',
+      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
+    );
+
   const applyAll = async () => {
     await reset();
     const tool = createTool();
@@ -106,7 +118,7 @@ describeWithPostgres('apply --follow', () => {
   test('applies changes until it is stopped, and exits with 0', async () => {
     await reset();
     const tool = createTool();
-    const follower = followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s'));
+    const follower = followWith([], tool);
     expect(await follower.until({ round: 1 })).toMatchObject({
       command: 'apply',
       state: 'applied',
@@ -141,9 +153,7 @@ describeWithPostgres('apply --follow', () => {
 
   test('finds in a full round changes that have no new timestamp, and prunes then', async () => {
     await reset();
-    const tool = createTool();
-    const args = ['apply', '--source', url, ...source, '--follow', '--lag', '1s', '--full-every', '3s'];
-    const follower = followerOf(tool.start(...args, '--prune'));
+    const follower = followWith(['--full-every', '3s', '--prune']);
     await follower.until({ round: 1 });
     await runPostgres(
       url,
@@ -157,8 +167,8 @@ describeWithPostgres('apply --follow', () => {
   test.each([['--prune'], ['--trust-source'], ['--copy-pictures']])(
     'with %s, begins with a round that reads everything, however long ago the last full one was',
     async (option) => {
-      const { tool, args } = await applyAll();
-      const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s', option));
+      const { tool } = await applyAll();
+      const follower = followWith([option], tool);
       expect(await follower.until({ round: 1 })).toMatchObject({ state: 'applied', full: true, read: 100 });
       expect(await follower.until({ round: 2 })).toMatchObject({ state: 'applied', full: false });
       expect(await follower.stop()).toBe(0);
@@ -166,13 +176,9 @@ describeWithPostgres('apply --follow', () => {
   );
 
   test('a name that only a prune makes free is taken by a --follow that is started with it', async () => {
-    const { tool, args } = await applyAll();
-    await runPostgres(
-      url,
-      'DELETE FROM players WHERE id = 100',
-      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
-    );
-    const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s', '--prune'));
+    const { tool } = await applyAll();
+    await replaceUser();
+    const follower = followWith(['--prune'], tool);
     expect(await follower.until({ round: 1 })).toMatchObject({
       state: 'applied',
       created: 1,
@@ -186,8 +192,7 @@ describeWithPostgres('apply --follow', () => {
     const [folder, port] = [newFolder(), await unusedPort()];
     const redisArguments = ['--appendonly', 'yes', '--port', String(port)];
     const redis = await startRedis(redisArguments, folder);
-    const tool = createTool(redis.url);
-    const follower = followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s'));
+    const follower = followWith([], createTool(redis.url));
     await follower.until({ round: 1, state: 'applied' });
     await runPostgres(
       server.url('postgres'),
@@ -293,24 +298,19 @@ describeWithPostgres('apply --follow', () => {
   };
 
   test('reads everything when it is started again after it was refused a name that a late change has freed', async () => {
-    const { tool, args } = await applyThenMoveName();
-    const follower = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
+    const { tool } = await applyThenMoveName();
+    const follower = followWith([], tool);
     await follower.until({ round: 1, state: 'refused', full: false });
-    const next = followerOf(tool.start(...args, '--follow', '--lag', '1s'));
+    const next = followWith([], tool);
     expect(await next.until({ round: 1 })).toMatchObject({ state: 'applied', full: true, updated: 2 });
     expect(await next.stop()).toBe(0);
   });
 
   test('a name that only a prune makes free is taken in the next round, however long ago the last full one was', async () => {
     await reset();
-    const args = ['apply', '--source', url, ...source, '--follow', '--lag', '1s', '--prune'];
-    const follower = followerOf(createTool().start(...args));
+    const follower = followWith(['--prune']);
     await follower.until({ round: 1, ok: true });
-    await runPostgres(
-      url,
-      'DELETE FROM players WHERE id = 100',
-      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
-    );
+    await replaceUser();
     await follower.until({ state: 'refused', full: false });
     const next = await follower.until({ full: true });
     expect(next).toMatchObject({ state: 'applied', created: 1, pruned: { profiles: 1 } });
@@ -332,15 +332,9 @@ describeWithPostgres('apply --follow', () => {
 
   test('without --prune, rounds that are refused such a name say what a prune does', async () => {
     await reset();
-    const follower = followerOf(
-      createTool().start('apply', '--source', url, ...source, '--follow', '--lag', '1s'),
-    );
+    const follower = followWith();
     await follower.until({ round: 1, ok: true });
-    await runPostgres(
-      url,
-      'DELETE FROM players WHERE id = 100',
-      `INSERT INTO players VALUES ('acme', 101, 'name-100')`,
-    );
+    await replaceUser();
     const [changed, all] = [await follower.until({ state: 'refused' }), await follower.until({ full: true })];
     expect([changed['full'], changed['error']]).toEqual([
       false,
