@@ -10,7 +10,7 @@ import { hashApiKey } from '../../../../src/redis/keys.ts';
 import type { PrivateServer } from '../../../support/servers/private-server.ts';
 import { until } from '../../../support/until.ts';
 import { createTool, ended, newFolder } from '../../../support/tools/migrate.ts';
-import { mappingOf, messageOf, readRecords, readRows } from '../reading.ts';
+import { mappingOf, messageOf, readRecords, readRows, recordsBy } from '../reading.ts';
 
 /** What differs between the databases, for the behaviour that must not. */
 export interface DatabaseUnderTest {
@@ -106,7 +106,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   test('a row longer than 1 MiB is invalid, as it is in a file, so that an export can be read back', async () => {
     const picture = `CASE id - 9007199254740000 WHEN 1 THEN REPEAT('x', 1048000) WHEN 2 THEN REPEAT('x', 1049000) ELSE REPEAT('€', 350000) END`;
     const query = `SELECT 'a' AS ${organization}, id AS ${user}, ${picture} AS ${under.quote('profilePictureUrl')} FROM many WHERE id < 9007199254740004 ORDER BY id`;
-    expect(await readRecords(await open(mappingOf(query)), 'profiles')).toEqual([
+    expect(await recordsBy(url, mappingOf(query))).toEqual([
       expect.objectContaining({ userId: '9007199254740001' }),
       'is longer than 1 MiB',
       'is longer than 1 MiB',
@@ -157,16 +157,14 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       SELECT m.id, 'a;b' AS ${organization}, /* ; */ m.id AS ${user}
       FROM many m JOIN many n ON n.org = m.org AND n.id = m.id WHERE m.id < 9007199254740003 ; -- done
       /* really */ ;`;
-    expect(await readRecords(await open(mappingOf(query, 'id')), 'profiles')).toEqual([
+    expect(await recordsBy(url, mappingOf(query, 'id'))).toEqual([
       { organizationId: 'a;b', userId: '9007199254740001' },
       { organizationId: 'a;b', userId: '9007199254740002' },
     ]);
   });
 
   test('with fields, unmapped columns are ignored, and a mapped column that is missing is named', async () => {
-    expect(await readRecords(await open(mapped('id')), 'profiles', { organizationId: 'org2' })).toHaveLength(
-      4000,
-    );
+    expect(await recordsBy(url, mapped('id'), { organizationId: 'org2' })).toHaveLength(4000);
     expect(await messageOf(() => open(mapped('ident')))).toBe(
       'SourceError: entities.profiles.fields.userId: the query has no column "ident"',
     );
@@ -204,10 +202,8 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   });
 
   test('a key that is not unique is named with the value that comes twice, however far apart', async () => {
-    const shared = await open(
-      mappingOf(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId'),
-    );
-    expect(await messageOf(() => readRows(shared, 'profiles'))).toMatch(
+    const shared = mappingOf(`SELECT org AS ${organization}, id AS ${user} FROM many`, 'organizationId');
+    expect(await messageOf(() => recordsBy(url, shared))).toMatch(
       /^SourceError: entities\.profiles\.key: \(organizationId\) is not unique, \(org\d\) comes more than once: add a column$/,
     );
     await under.run(
@@ -216,10 +212,8 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'INSERT INTO doubled VALUES (4711)',
       `INSERT INTO doubled SELECT n FROM (${under.numbers(5000)}) AS numbers`,
     );
-    const single = await open(
-      mappingOf(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`, 'userId'),
-    );
-    expect(await messageOf(() => readRows(single, 'profiles'))).toMatch(/\(4711\) comes more than once/);
+    const single = mappingOf(`SELECT 'a' AS ${organization}, id AS ${user} FROM doubled`);
+    expect(await messageOf(() => recordsBy(url, single))).toMatch(/\(4711\) comes more than once/);
   });
 
   test('a key that contains the identity is not unique where an identity comes twice, and is named', async () => {
@@ -256,10 +250,8 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       'CREATE TABLE holey (id int NOT NULL, part int)',
       'INSERT INTO holey VALUES (1, 1), (2, NULL)',
     );
-    const source = await open(
-      mappingOf(`SELECT 'a' AS ${organization}, id AS ${user}, part FROM holey`, 'userId, part'),
-    );
-    expect(await messageOf(() => readRows(source, 'profiles'))).toBe(
+    const query = `SELECT 'a' AS ${organization}, id AS ${user}, part FROM holey`;
+    expect(await messageOf(() => recordsBy(url, mappingOf(query, 'userId, part')))).toBe(
       'SourceError: entities.profiles.key: (userId, part) is null in a row: choose columns that are never null',
     );
   });
@@ -271,8 +263,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       "INSERT INTO padded VALUES (1, ' a key'), (2, '')",
     );
     const query = `SELECT id, 'a' AS ${organization}, secret AS ${under.quote('apiKey')}, 'player' AS role FROM padded`;
-    const source = await open(mappingOf(query, 'id', 'api-keys'));
-    expect(await readRecords(source, 'api-keys')).toEqual([
+    expect(await recordsBy(url, mappingOf(query, 'id', 'api-keys'))).toEqual([
       { organizationId: 'a', apiKeySha256: hashApiKey(' a key'), role: 'player' },
       'apiKey or apiKeySha256 is missing',
     ]);
@@ -288,7 +279,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
       /^SourceError: entities\.api-keys\.query: apiKey holds bytes, not text: write it as con.*\(.*UTF8/i,
     );
     await under.run(url, `INSERT INTO hashed VALUES (1, ${under.byteLiteral('ab'.repeat(32))})`);
-    expect(await readRecords(await open(of('apiKeySha256')), 'api-keys')).toEqual([
+    expect(await recordsBy(url, of('apiKeySha256'))).toEqual([
       { organizationId: 'a', apiKeySha256: 'ab'.repeat(32), role: 'player' },
     ]);
   });
@@ -361,8 +352,7 @@ export function behavesAsDatabase(under: DatabaseUnderTest): () => PrivateServer
   test('an id, or the hash of an API key, may be the key of its row, though a short API key is part of it', async () => {
     const [key, hash] = [under.quote('apiKey'), under.quote('apiKeySha256')];
     const query = `SELECT 'a' AS ${organization}, 17 AS id, '7' AS ${key}, '${hashApiKey('7')}' AS ${hash}, 'player' AS role`;
-    const source = await open(mappingOf(query, 'id, apiKeySha256', 'api-keys'));
-    expect(await readRecords(source, 'api-keys')).toEqual([
+    expect(await recordsBy(url, mappingOf(query, 'id, apiKeySha256', 'api-keys'))).toEqual([
       { organizationId: 'a', apiKeySha256: hashApiKey('7'), role: 'player' },
     ]);
   });
