@@ -172,23 +172,6 @@ describeWithPostgres('a PostgreSQL source', () => {
     expect(rows.map((row) => (row as { userId: string }).userId)).toEqual(['7', '8', '9', '10']);
   });
 
-  test.each([
-    ['a time without a zone', `(p.local AT TIME ZONE 'UTC')`],
-    ['joined tables', 'GREATEST(p.changed, a.changed)'],
-  ])("the runbook's updatedAt of %s is right, and lets the database leave rows out", async (_, updatedAt) => {
-    await runPostgres(
-      url,
-      'CREATE TABLE IF NOT EXISTS dated (id int PRIMARY KEY, changed timestamptz, local timestamp)',
-      'CREATE TABLE IF NOT EXISTS avatars (id int PRIMARY KEY, changed timestamptz)',
-      `INSERT INTO dated VALUES (1, '2026-01-01Z', '2026-01-01'), (2, '2026-01-02 03:04:05.678Z', '2026-01-02 03:04:05.678') ON CONFLICT DO NOTHING`,
-    );
-    const query = `SELECT 'a' AS "organizationId", p.id AS "userId", ${updatedAt} AS "updatedAt" FROM dated p LEFT JOIN avatars a ON a.id = p.id`;
-    const time = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
-    expect(await recordsBy(url, mappingOf(query), { since: time })).toEqual([
-      { organizationId: 'a', userId: '2', updatedAt: time },
-    ]);
-  });
-
   test('rows that a row policy would hide are not left out in silence: the query is refused', async () => {
     await runPostgres(
       url,
