@@ -487,12 +487,3 @@ test('an entity that vanishes is a problem, until it is back', async () => {
   await follower.until({ state: 'applied', created: 1 });
   expect(await follower.stop()).toBe(0);
 });
-
-test('--lag without --follow is wrong usage', async () => {
-  const tool = createTool();
-  const source = writeSource({ profiles: [] });
-  expect(await tool.text('apply', '--source', source, '--lag', '5s')).toMatchObject({
-    exitCode: 2,
-    err: expect.stringContaining('--lag needs --follow'),
-  });
-});
