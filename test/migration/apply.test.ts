@@ -466,6 +466,16 @@ test('a report path that cannot be used is an error before anything is done', as
   expect(call).toMatchObject({ exitCode: 2, err: expect.stringContaining('--report') });
 });
 
+test('a report that does not fit on its disk ends the command in one line with the remedy', async () => {
+  const source = writeSource({ profiles: Array.from({ length: 2000 }, () => ({ organizationId: 'acme' })) });
+  expect(await createTool().json('plan', '--source', source, '--report', '/dev/full')).toMatchObject({
+    exitCode: 1,
+    err: expect.stringMatching(
+      /^error: \/dev\/full cannot be written \(ENOSPC, no space is left\): .*--report/,
+    ),
+  });
+});
+
 test('plan shows examples of changes field by field, and its JSON has counts by organization', async () => {
   const tool = createTool();
   const profile = { organizationId: 'acme', userId: 'u', username: 'old', updatedAt: 1_700_000_000_000 };

@@ -391,24 +391,3 @@ describe('an export', () => {
     );
   });
 });
-
-test('a report of an export that cannot be written is one line with the remedy, at start or when the disk is full', async () => {
-  const nowhere = join(newFolder(), 'nowhere', 'report');
-  expect(
-    await createTool().json('plan', '--source', writeSource({ profiles: [] }), '--report', nowhere),
-  ).toMatchObject({ exitCode: 2 });
-  const profiles = Array.from({ length: 2000 }, () => ({ organizationId: 'acme' }));
-  const call = await createTool().json(
-    'plan',
-    '--source',
-    writeSource({ profiles }),
-    '--report',
-    '/dev/full',
-  );
-  expect(call).toMatchObject({
-    exitCode: 1,
-    err: expect.stringMatching(
-      /^error: \/dev\/full cannot be written \(ENOSPC, no space is left\): .*--report/,
-    ),
-  });
-});
