@@ -52,6 +52,9 @@ export const lengthLimit = { of: (entry: Decided): number => entry.length, most:
 
 const denied = 'denied';
 
+/** The digits of the number that each line begins with; what follows it says what the line is. */
+const seqLength = 16;
+
 export type Spool = ReturnType<typeof createSpool>;
 
 /**
@@ -77,8 +80,8 @@ export function createSpool(workspace: Workspace) {
       let decision: Decision | undefined;
       let isDenied: true | undefined;
       for (const line of sorter.sorted()) {
-        const rest = line.slice(17);
-        if (line[16] === ' ') {
+        const rest = line.slice(seqLength + 1);
+        if (line[seqLength] === ' ') {
           if (rest === denied) isDenied = true;
           else decision ??= rest as Decision;
           continue;
@@ -93,5 +96,5 @@ export function createSpool(workspace: Workspace) {
 
 /** A number as text that sorts as the number does. */
 export function pad(seq: number): string {
-  return String(seq).padStart(16, '0');
+  return String(seq).padStart(seqLength, '0');
 }
