@@ -24,15 +24,10 @@ const noMapping =
 
 /** Reads a mapping file, and gives its text as well; every mistake in it is a SourceError that names the place. */
 export async function readMapping(path: string): Promise<{ mapping: Mapping; text: string }> {
-  let yaml: Buffer;
-  try {
-    yaml = await readFile(path);
-  } catch (error) {
+  const yaml = await readFile(path).catch(({ code = 'error' }: NodeJS.ErrnoException) => {
     if (isMistakenAddress(path)) throw new SourceError(noMapping);
-    throw new SourceError(
-      `cannot read the mapping ${path} (${(error as NodeJS.ErrnoException).code ?? 'error'}): check --mapping`,
-    );
-  }
+    throw new SourceError(`cannot read the mapping ${path} (${code}): check --mapping`);
+  });
   if (!isUtf8(yaml)) throw new SourceError(`the mapping ${path} is not UTF-8: save it as UTF-8`);
   const text = yaml.toString();
   return { mapping: parseMapping(text, path), text };

@@ -18,7 +18,10 @@ export interface Column {
 /** A query as the server understands it. */
 interface Query {
   readonly columns: readonly Column[];
-  /** Streams rows, some at a time, with values as exact text (bytes as hexadecimal), of the query or of a part of it; one stream at a time. */
+  /**
+   * Streams rows of the query or of a part of it, some at a time, with values as exact text (bytes as hexadecimal); one
+   * stream at a time.
+   */
   stream: (select: string) => AsyncIterable<Cell[][]>;
 }
 
