@@ -53,13 +53,12 @@ async function openReader(
     throw new SourceError(`${where}: query and key are for databases; a file takes fields alone`);
   if (own !== undefined && own.fields === undefined)
     throw new SourceError(`${where} maps nothing: add fields, or leave the entity out`);
-  const unchanged = (read: ReadRows): ReadRows => readUnchanged(file, manifest, read);
   if (file.format === 'csv') {
     const { openCsv } = await import('./csv.ts');
-    return unchanged(await openCsv(file, own?.fields));
+    return readUnchanged(file, manifest, await openCsv(file, own?.fields));
   }
   const pointers = own?.fields && parsePointers(own.fields, where);
-  return unchanged((options) => readNdjson(file, options, pointers));
+  return readUnchanged(file, manifest, (options) => readNdjson(file, options, pointers));
 }
 
 /** Reads only the version of the file that was opened, and, where it is part of an export, only what was exported. */
