@@ -107,6 +107,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
       throw explain(error, address, where);
     }
   };
+
   const stream = async function* (select: string, where: string, columns: readonly PostgresColumn[]) {
     const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
     let isWhole = false;

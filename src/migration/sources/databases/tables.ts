@@ -75,18 +75,6 @@ async function openTable(
   const isKeyOfIdentity = identityFields[entity].every((field) => keyFields.has(field));
   const updated = columns[fields.indexOf('updatedAt')];
 
-  const checkUnique = async (part: string): Promise<void> => {
-    const list = key.map(database.exact).join(', ');
-    const repeated = await database.first(
-      `SELECT ${list} ${fromQuery(part)} GROUP BY ${list} HAVING COUNT(*) > 1 LIMIT 1`,
-      inQuery,
-    );
-    if (repeated === undefined) return;
-    throw new SourceError(
-      `${where}.key: (${key.join(', ')}) is not unique, ${show(repeated)} comes more than once: add a column`,
-    );
-  };
-
   return async function* (options) {
     const part = changedSince(select, updated, options.since, database.quote);
     const total = await database.estimate(part, inQuery);
@@ -110,8 +98,22 @@ async function openTable(
     const warned = await database.warning?.(inQuery);
     const warning = `the database warns (${warned}): check that the query changes and loses no value`;
     yield { ...batch.cut(1), warnings: warned === undefined ? [] : [warning] };
-    if (seen === undefined ? options.mayRepeat?.() : isRepeated) await checkUnique(part);
+    if (seen === undefined ? options.mayRepeat?.() : isRepeated)
+      await requireUnique(database, key, part, where);
   };
+}
+
+/** Throws a SourceError that shows a key which several rows of a query have, if there is one. */
+async function requireUnique(database: Database, key: Key, select: string, where: string): Promise<void> {
+  const list = key.map(database.exact).join(', ');
+  const repeated = await database.first(
+    `SELECT ${list} ${fromQuery(select)} GROUP BY ${list} HAVING COUNT(*) > 1 LIMIT 1`,
+    `${where}.query`,
+  );
+  if (repeated === undefined) return;
+  throw new SourceError(
+    `${where}.key: (${key.join(', ')}) is not unique, ${show(repeated)} comes more than once: add a column`,
+  );
 }
 
 /** Makes text of a row's JSON values; gives what is wrong with the row if that would change one. */
