@@ -8,7 +8,6 @@ import fc from 'fast-check';
 import { createGroups } from '../../../src/migration/analysis/groups.ts';
 import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
 import { createPlaces } from '../../../src/migration/engine/load/places.ts';
-import { createSeen } from '../../../src/migration/analysis/seen.ts';
 import { createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
 import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
@@ -37,20 +36,6 @@ test('lines are read sorted by code units, as often as needed, whether they fit 
     }),
     { numRuns: 40 },
   );
-});
-
-test('a key that was added is always recognized, and hardly any other', () => {
-  const seen = createSeen();
-  expect(seen.isEmpty).toBe(true);
-  const count = 100_000;
-  let mistaken = 0;
-  for (let at = 0; at < count; at += 1) if (seen.add('profiles acme', String(at))) mistaken += 1;
-  for (let at = 0; at < count; at += 1) {
-    if (!seen.has('profiles acme', String(at))) throw new Error(`${at} is not recognized`);
-    if (seen.has('profiles other', String(at))) mistaken += 1;
-  }
-  expect(mistaken).toBeLessThan(3);
-  expect(seen.has('profiles acm', 'e0')).toBe(false);
 });
 
 test('the place of a row in the source is found by its number', () => {
