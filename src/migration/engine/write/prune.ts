@@ -74,8 +74,9 @@ function refusalOf(
   for (const entity of entityNames) {
     const count = toRemove.get(entity) ?? 0;
     const all = stored.get(entity) ?? 0;
-    if (count === 0 || ((read.get(entity) ?? 0) > 0 && count <= all * defaultShare)) continue;
-    const why = (read.get(entity) ?? 0) === 0 ? `the source has no ${entity} at all, and ` : '';
+    const isAbsent = (read.get(entity) ?? 0) === 0;
+    if (count === 0 || (!isAbsent && count <= all * defaultShare)) continue;
+    const why = isAbsent ? `the source has no ${entity} at all, and ` : '';
     return `${why}--prune would remove ${formatNumber(count)} of ${formatNumber(all)} ${entity}`;
   }
   return undefined;
