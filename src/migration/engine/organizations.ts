@@ -41,12 +41,11 @@ export function createOrganizations(store: RedisClient, prefix: string) {
 
   const look = async (id: string): Promise<Organization> => {
     const base = organizationBase(prefix, id);
-    const [snapshot, found] = await Promise.all([
+    const [{ settings, index }, found] = await Promise.all([
       readWriteSnapshot(store, base),
       store.exists(settingsKey(base)),
     ]);
     const exists = found === 1;
-    const { settings, index } = snapshot;
     const own = {
       id,
       base,
@@ -58,8 +57,7 @@ export function createOrganizations(store: RedisClient, prefix: string) {
       isKnown: exists,
       isLoading: false,
     };
-    const before = known.get(id) ?? own;
-    const organization = Object.assign(before, { exists, index, ...(exists && { settings }) });
+    const organization = Object.assign(known.get(id) ?? own, { exists, index, ...(exists && { settings }) });
     known.set(id, organization);
     return organization;
   };
