@@ -257,18 +257,19 @@ function* judgeBacklog({ state, replay }: Evidence, to: Mode): Generator<Finding
   // Otherwise changes would be on hold for what is not being replayed.
   const isHeldUp = entries > 0 && (pausedBecause !== undefined || state.hasLostSwitch);
   if (entries > smallBacklog.entries || isLate || isHeldUp) {
-    yield {
-      // The legacy service must not get authority without them, whatever is forced.
-      code: authorityOf(to) === 'legacy' && !state.hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
-      reason: reasonOfBacklog(entries),
-      remedy: remedyOfBacklog({ state, replay }, to),
-    };
+    yield backlog({ state, replay }, to);
   }
   yield* judgeSetAside(setAside, to);
 }
 
-function reasonOfBacklog(entries: number): string {
-  return `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`;
+function backlog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): Finding {
+  const { entries } = replay;
+  return {
+    // The legacy service must not get authority without them, whatever is forced.
+    code: authorityOf(to) === 'legacy' && !state.hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
+    reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
+    remedy: remedyOfBacklog({ state, replay }, to),
+  };
 }
 
 function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
@@ -309,11 +310,7 @@ function* warningsFor(
     };
   }
   if (state.hasLostSwitch && state.mode === 'reverse' && to === 'reverse' && replay.entries > 0) {
-    yield {
-      code: 'backlog',
-      reason: reasonOfBacklog(replay.entries),
-      remedy: remedyOfBacklog({ state, replay }, to),
-    };
+    yield backlog({ state, replay }, to);
   }
   if (isLettingGo && replay.setAside > 0) {
     yield {
