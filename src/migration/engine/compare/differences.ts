@@ -70,8 +70,10 @@ async function compareProfiles(
   records: readonly RecordOf['profiles'][],
 ): Promise<Difference[][]> {
   const rows = records.map(({ userId, username }) => [userId, normalizedIn(organization, username)] as const);
-  const found = await readProfiles(context, organization, rows);
-  const outdatedBefore = await context.store.hget(adoptionsKey(organization.base), 'unmarked-upload');
+  const [found, outdatedBefore] = await Promise.all([
+    readProfiles(context, organization, rows),
+    context.store.hget(adoptionsKey(organization.base), 'unmarked-upload'),
+  ]);
   return records.map((record, position) => {
     const { stored = new Map<string, string>(), holder } = found[position] ?? {};
     const source = new Map(pairsOf(profileFields(record, context.pictureUrlPrefix)));
