@@ -104,7 +104,7 @@ function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Fi
       reason:
         'Redis has lost the mode, as if it had come back without its data, and it may have been the authority',
       remedy:
-        'restore Redis from a backup; otherwise --force makes the legacy service (shadow) or Redis as it is (native) the authority: see src/cutover/README.md, "What can go wrong"',
+        'restore Redis from a backup; otherwise --force makes the legacy service (shadow) or Redis as it is (native) the authority: see src/cutover/README.md, "Redis has lost the mode or a switch"',
     };
     return;
   }
