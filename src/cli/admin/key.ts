@@ -57,7 +57,7 @@ export function addKey(program: AdminCommand): void {
   group
     .command('revoke')
     .description(
-      'revoke an API key: it is refused from the next request on; in shadow and mirror, once the legacy service refuses it as well',
+      'revoke an API key: it is refused from the next request on; in shadow and mirror, it works until the legacy service refuses it, too',
     )
     .argument('<key-id>', 'public id, as shown by key list', parseId)
     .requiredOption(...organizationOption)

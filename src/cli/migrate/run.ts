@@ -89,7 +89,7 @@ export async function runMigrate(args: readonly string[], shell: Shell): Promise
     .addOption(runOption('the run to forget: an unfinished load is rolled back, other records stay'))
     .option(
       '--rehearsal',
-      'delete all keys under KEY_PREFIX; refused for the default and for one that a service has used',
+      'delete all keys under KEY_PREFIX; refused for the default prefix and for one that a service has used',
     )
     .option('--yes', 'do not ask, for scripts')
     .runs(configured(forget));

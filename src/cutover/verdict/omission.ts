@@ -39,7 +39,7 @@ export async function findOmission(
   const omitted = inUse.filter((id) => !organizations.has(id));
   if (omitted.length > 0) {
     const named = firstFew(omitted);
-    return `the source does not have ${counted(omitted.length, 'organization')} in use (${named}): verify a source of all of them, which describes those without other records in its organizations`;
+    return `the source does not have ${counted(omitted.length, 'organization')} in use (${named}): verify a source that has a record of each, if only in organizations`;
   }
   for (const id of inUse) {
     const base = organizationBase(prefix, id);

@@ -102,7 +102,7 @@ function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Fi
     yield {
       code: to === 'shadow' || to === 'native' ? 'mode-lost' : 'impossible',
       reason:
-        'Redis has lost the mode, as if it had come back without its data, and it may have been the authority',
+        'Redis has lost the mode, as if it had come back without its data, and may have been the authority',
       remedy:
         'restore Redis from a backup; otherwise --force makes the legacy service (shadow) or Redis as it is (native) the authority: see src/cutover/README.md, "Redis has lost the mode or a switch"',
     };
@@ -154,7 +154,7 @@ function* obstaclesOf(instance: Instance, to: Mode): Generator<Finding> {
       code: 'instance-cannot-replay',
       reason: `instance ${id} cannot store credentials for the replay`,
       remedy:
-        'restart it with the REPLAY_SECRET of the other instances (its log says what is wrong), and where that was changed, with the previous one as REPLAY_SECRET_PREVIOUS',
+        'restart it with the REPLAY_SECRET of the other instances, and if that was changed, with the previous one as REPLAY_SECRET_PREVIOUS (its log says what is wrong)',
     };
   }
 }
@@ -175,7 +175,7 @@ function* keysRefusedHere({
       code: 'unusable-keys',
       reason: `${counted(unusableKeys, 'API key')} that the legacy service accepts would be refused here, having expired or being bound to no user`,
       remedy:
-        'correct the source and run profile-bridge migrate apply --entities api-keys, or revoke those that shall not work any more: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
+        'correct the source and run profile-bridge migrate apply --entities api-keys, or revoke those that should no longer work: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
     };
   }
 }
@@ -340,7 +340,7 @@ function* warningsFor(
       code: 'refused-keys',
       reason: `${counted(refusedKeysInSource, 'API key')} whose last call was answered 403 would be accepted here, as the source has ${refusedKeysInSource === 1 ? 'it' : 'them'}`,
       remedy:
-        'revoke those that shall not work any more: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
+        'revoke those that should no longer work: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
     };
   }
   if (isTaking && lostNames > 0) {

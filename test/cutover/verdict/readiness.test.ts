@@ -269,7 +269,7 @@ describe('the step to reverse', () => {
 
 test('an instance that cannot replay may have a secret already, of which its log says what is wrong', () => {
   expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } }).remedies).toEqual([
-    'restart it with the REPLAY_SECRET of the other instances (its log says what is wrong), and where that was changed, with the previous one as REPLAY_SECRET_PREVIOUS',
+    'restart it with the REPLAY_SECRET of the other instances, and if that was changed, with the previous one as REPLAY_SECRET_PREVIOUS (its log says what is wrong)',
   ]);
 });
 

@@ -30,7 +30,7 @@ export function addAside(cutover: AdminCommand): void {
   for (const [act, description] of [
     [
       'retry',
-      "queue changes again, with the current state in place of the old change: the user's whole profile, or those names of a denylist change that are still denied, or still allowed",
+      "send the current state in place of each change: the user's whole profile, or those names of a denylist change that are still denied, or still allowed",
     ],
     ['drop', 'discard changes: neither the legacy service nor the bridge is changed'],
   ] as const) {

@@ -37,7 +37,10 @@ export function addSet(cutover: AdminCommand): void {
       '--dry-run',
       'only print whether the step is safe, the instances, and what would be done; exit 1 if it would be refused',
     )
-    .option('--force', 'switch even if checks fail, or skip a mode')
+    .option(
+      '--force',
+      'switch even if checks fail, or skip a mode; not past an instance that is silent or lacks a setting, a migrate apply under way, or changes that would be lost',
+    )
     .option('--wait <seconds>', 'how long to wait until the checks pass', wholeNumber(0), 0)
     .option(
       '--hold <seconds>',
