@@ -36,7 +36,7 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
   const key = cutoverKey(options.keyPrefix);
   const registration = JSON.stringify(options.registration);
 
-  const first = follow(await send(0, '-', 'none'), 0);
+  const first = follow(await send({ epoch: 0, since: 0 }, '-', 'none'), 0);
   let position = first;
   let acknowledged: SwitchPhase | undefined;
   let running: Promise<void> | undefined;
@@ -57,8 +57,13 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
     },
   };
 
-  async function send(seen: number, phase: string, authority: Authority | 'none'): Promise<Announcement> {
-    const reply = await cutoverHeartbeat(store, key, id, registration, seen, phase, authority);
+  async function send(
+    seen: Pick<Position, 'epoch' | 'since'>,
+    phase: string,
+    authority: Authority | 'none',
+  ): Promise<Announcement> {
+    const { epoch, since } = seen;
+    const reply = await cutoverHeartbeat(store, key, id, registration, epoch, since, phase, authority);
     if (reply.kind !== 'ok') throw new Error(whyNotServing(reply));
     return toAnnouncement(reply);
   }
@@ -69,7 +74,7 @@ export async function startHeartbeats(store: RedisClient, options: HeartbeatOpti
     try {
       const { epoch, phase } = position;
       const held = phase !== undefined && isUnsaved() ? 'unsaved' : '-';
-      position = follow(await send(epoch, acknowledged ?? held, vouchedAuthority(position)), epoch);
+      position = follow(await send(position, acknowledged ?? held, vouchedAuthority(position)), epoch);
       onAnswer(position, sentAt);
     } catch {
       // An unavailable store is reported elsewhere; the mode stays as it is.

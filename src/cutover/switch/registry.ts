@@ -24,7 +24,14 @@ export type HeartbeatReply =
   | { kind: 'needs-replay' };
 
 export const cutoverHeartbeat = script<
-  [id: string, registration: string, seen: number, acknowledged: string, authority: Authority | 'none'],
+  [
+    id: string,
+    registration: string,
+    seen: number,
+    since: number,
+    acknowledged: string,
+    authority: Authority | 'none',
+  ],
   HeartbeatReply
 >('cutover/heartbeat');
 

@@ -116,7 +116,7 @@ describe('the secret', () => {
     await able(first);
     const { id, registration } = newRegistration({ kind: 'bridge', legacy: true, replay: true });
     const killed = JSON.stringify({ ...registration, started: '1' });
-    await cutoverHeartbeat(store, cutoverKey(prefix), id, killed, 0, '-', 'none');
+    await cutoverHeartbeat(store, cutoverKey(prefix), id, killed, 0, 0, '-', 'none');
     await able(second);
   });
 

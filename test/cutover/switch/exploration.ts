@@ -95,10 +95,10 @@ const ids = ['a', 'b'];
 const other = (mode: Mode): Mode => (mode === 'mirror' ? 'reverse' : 'mirror');
 
 function start({ from, writes, switches, faults, pauses, losses = 0 }: Scenario): World {
-  let store: StoreState = { mode: from, epoch: 1, lost: 0, done: '', beats: {} };
+  let store: StoreState = { mode: from, epoch: 1, since: 1, lost: 0, done: '', beats: {} };
   const instances: Record<string, Instance> = {};
   for (const id of ids) {
-    store = heartbeat(store, id, 0, '-', 'none');
+    store = heartbeat(store, id, { epoch: 0, since: 0 }, '-', 'none');
     instances[id] = {
       position: follow(announcement(store), 0),
       reply: null,
@@ -213,7 +213,7 @@ function* instanceSteps(world: World, id: string, scenario: Scenario): Generator
   if (reply === null) {
     const admitted = change === null || scenario.mistake === 'acknowledges-before-changes-end' ? 0 : 1;
     const phase = acknowledges(position, admitted) ?? '-';
-    const store = heartbeat(world.store, id, position.epoch, phase, vouchedAuthority(position));
+    const store = heartbeat(world.store, id, position, phase, vouchedAuthority(position));
     yield [`${id}: heartbeat`, put({ reply: { announced: announcement(store), isLate: false } }, { store })];
   } else {
     const { announced } = reply;

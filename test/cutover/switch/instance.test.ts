@@ -250,6 +250,42 @@ describe('an instance', () => {
   });
 });
 
+describe('Redis that comes back in the middle of a switch', () => {
+  test.each([
+    ['the last one', 0],
+    ['an earlier one', 1],
+  ])(
+    '%s: has changes refused until a mode is in force again, and the switch is withdrawn',
+    async (_, later) => {
+      const one = await join();
+      const begin = () => cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+      await begin();
+      await until(async () => (await advance('stop'))[0] === 'ready');
+      await acknowledged('reads');
+      const earlier = await store.dumpBuffer(key);
+      await advance('reads');
+      await until(() => admitAtOnceOrUndefined(one)?.mode === 'mirror');
+
+      await store.restore(key, 0, earlier, 'REPLACE');
+      await store.hincrby(key, 'epoch', -later);
+      await until(() => one.hasLostSwitch());
+      await store.hset(key, 'until', '0');
+      await until(async () => (await read()).underWay === undefined && one.mode() === 'shadow');
+      expect([mustWait(one), (await read()).hasLostSwitch]).toEqual([true, true]);
+      expect(await begin()).toMatchObject(['begun', expect.any(Number)]);
+    },
+  );
+
+  test('does not let its tool take the switch for made', async () => {
+    await store.hset(key, 'mode', 'shadow');
+    await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+    const earlier = await store.dumpBuffer(key);
+    expect(await advance('stop')).toEqual(['ready']);
+    await store.restore(key, 0, earlier, 'REPLACE');
+    expect(await advance('reads')).toEqual(['lost']);
+  });
+});
+
 describe('Redis that comes back without its data', () => {
   test.each<Mode>(['shadow', 'mirror'])(
     'leaves the authority to the legacy service where the mode was %s',
@@ -390,7 +426,7 @@ describe('a switch', () => {
 describe('a registration', () => {
   test('that two tools remove leaves the gap of the first', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
-    await cutoverHeartbeat(store, key, 'gone', JSON.stringify(registration), 0, '-', 'none');
+    await cutoverHeartbeat(store, key, 'gone', JSON.stringify(registration), 0, 0, '-', 'none');
     for (const reason of ['the first', 'the second']) await cutoverRemove(store, key, 'gone', reason);
     expect((await read()).gap?.reason).toBe('the first');
   });
@@ -404,9 +440,9 @@ describe('a registration', () => {
   test('of a process that has certainly ended is removed by the next one, and leaves a gap', async () => {
     const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay: false });
     const ended = JSON.stringify({ ...registration, started: '1' });
-    await cutoverHeartbeat(store, key, 'gone', ended, 0, '-', 'none');
+    await cutoverHeartbeat(store, key, 'gone', ended, 0, 0, '-', 'none');
     const elsewhere = JSON.stringify({ ...registration, namespace: 'another', started: '1' });
-    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, '-', 'none');
+    await cutoverHeartbeat(store, key, 'elsewhere', elsewhere, 0, 0, '-', 'none');
     const { id } = await join();
     const { instances, gap } = await read();
     expect(instances.map((one) => one.id).sort()).toEqual(['elsewhere', id].sort());

@@ -15,7 +15,7 @@ beforeEach(() => {
 /** A heartbeat of an instance, its first one. */
 async function beat(id: string, what: { kind?: string; legacy?: boolean; replay?: boolean } = {}) {
   const registration = JSON.stringify({ kind: 'bridge', legacy: true, replay: false, ...what });
-  return await cutoverHeartbeat(store, key, id, registration, 0, '-', 'none');
+  return await cutoverHeartbeat(store, key, id, registration, 0, 0, '-', 'none');
 }
 
 const known = async () => (await readCutover(store, prefix)).instances.map(({ id }) => id);

@@ -45,6 +45,7 @@ const step = fc.oneof(
       id: instance,
       phase,
       isBehind: fc.boolean(),
+      hasSeenMode: fc.boolean(),
       authority: fc.constantFrom<Authority | 'none'>('none', 'legacy', 'redis'),
     }),
   },
@@ -59,7 +60,14 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('withdraw' as const), token }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('expire' as const) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('empty' as const) }) },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('regress' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('regress' as const),
+      switches: fc.nat({ max: 1 }),
+      during: phase,
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('silence' as const), id: instance }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('forget' as const), id: instance }) },
 );
@@ -70,9 +78,9 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
     fc.asyncProperty(steps, async (sequence) => {
       const prefix = freshPrefix();
       const key = `${prefix}cutover`;
-      let model: StoreState = { mode: 'shadow', epoch: 0, lost: 0, done: '', beats: {} };
+      let model: StoreState = { mode: 'shadow', epoch: 0, since: 1, lost: 0, done: '', beats: {} };
       await store.hset(key, 'mode', 'shadow', 'since', '1');
-      let highest = 0;
+      let [highest, latest] = [0, 0];
 
       for (const one of sequence) {
         const current = { token: model.underWay?.token ?? 't1', phase: model.underWay?.phase ?? 'stop' };
@@ -80,9 +88,11 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
           case 'beat': {
             // The epoch that an instance has seen is never above the highest there was.
             highest = Math.max(highest, model.epoch);
+            latest = Math.max(latest, model.since);
             const epoch = Math.max(0, highest - Number(one.isBehind));
+            const since = Math.max(0, latest - Number(!one.hasSeenMode));
             const acknowledged = one.phase ?? current.phase;
-            model = heartbeat(model, one.id, epoch, acknowledged, one.authority);
+            model = heartbeat(model, one.id, { epoch, since }, acknowledged, one.authority);
             const text = JSON.stringify(registration);
             const reply = await cutoverHeartbeat(
               store,
@@ -90,6 +100,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
               one.id,
               text,
               epoch,
+              since,
               acknowledged,
               one.authority,
             );
@@ -136,9 +147,14 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             break;
           case 'regress':
             highest = Math.max(highest, model.epoch);
-            model = regressed(model);
+            latest = Math.max(latest, model.since);
+            model = regressed(model, one.switches, one.during);
             await store.hset(key, 'epoch', model.epoch);
             await store.hdel(key, 'to', 'phase', 'token', 'until');
+            if (model.underWay !== undefined) {
+              const { to, phase: during, token: by } = model.underWay;
+              await store.hset(key, { to, phase: during, token: by, until: Date.now() + lease });
+            }
             break;
           case 'silence': {
             const beat = model.beats[one.id];
@@ -151,6 +167,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             model = forget(model, one.id);
             await cutoverRemove(store, key, one.id, '');
         }
+        if (model.mode !== '') await store.hset(key, 'since', model.since);
       }
       const { mode: stored, epoch, hasLostSwitch, underWay, instances } = await readCutover(store, prefix);
       expect({ stored, epoch, hasLostSwitch, to: underWay?.to, phase: underWay?.phase }).toEqual({

@@ -13,10 +13,18 @@ interface Beat {
   isSilent: boolean;
 }
 
+/** What an instance knows: the highest epoch, and since when the mode holds. */
+type Seen = Pick<StoreState, 'epoch' | 'since'>;
+
+/** Later than any mode before. */
+const afterLoss = 1000;
+
 export interface StoreState {
   /** Empty if none is stored. */
   mode: Mode | '';
   epoch: number;
+  /** Rises with each mode that comes into force. */
+  since: number;
   /** The highest epoch that instances have seen, once Redis has lost it and until a mode is set; else 0. */
   lost: number;
   underWay?: { to: Mode; phase: SwitchPhase; token: string; isExpired: boolean };
@@ -25,24 +33,24 @@ export interface StoreState {
   beats: Record<string, Beat>;
 }
 
-export function announcement({ mode, epoch, lost, underWay }: StoreState): Announcement {
+export function announcement({ mode, epoch, since, lost, underWay }: StoreState): Announcement {
   const isLost = mode === '' && epoch > 0;
   return {
     mode: mode === '' ? 'native' : mode,
     epoch: Math.max(epoch, lost),
-    since: 0,
+    since,
     isLost,
     hasLostSwitch: lost > 0,
     ...(underWay && { underWay: { to: underWay.to, phase: underWay.phase } }),
   };
 }
 
-function unacknowledged({ epoch, underWay, beats }: StoreState): string[] {
+function unacknowledged({ epoch, lost, underWay, beats }: StoreState): string[] {
   return Object.keys(beats)
     .filter((id) => {
       const beat = beats[id];
       if (beat === undefined) return false;
-      const isDone = beat.epoch === epoch && beat.phase === underWay?.phase;
+      const isDone = beat.epoch === Math.max(epoch, lost) && beat.phase === underWay?.phase;
       return !isDone && !(underWay?.phase === 'back' && beat.isSilent);
     })
     .sort();
@@ -61,20 +69,22 @@ function settled(state: StoreState): StoreState {
 }
 
 /** Where no mode is stored, it becomes shadow unless Redis may have been the authority; a lost switch is noted. */
-function withMode(state: StoreState, seen: number, authority: Authority | 'none'): StoreState {
+function withMode(state: StoreState, { epoch, since }: Seen, authority: Authority | 'none'): StoreState {
   if (state.mode !== '') {
-    const isLoss = authority !== 'none' && seen > Math.max(state.epoch, state.lost);
-    return isLoss ? { ...state, lost: seen } : state;
+    const hasLostEnd = epoch === state.epoch && since > state.since;
+    const isLoss = authority !== 'none' && (hasLostEnd || epoch > Math.max(state.epoch, state.lost));
+    return isLoss ? { ...state, lost: epoch } : state;
   }
-  if (authority === 'none') return state.epoch > 0 ? state : { ...state, mode: 'shadow' };
-  if (authority === 'legacy' && state.epoch === 0) return { ...state, mode: 'shadow', epoch: seen };
-  return { ...state, epoch: Math.max(state.epoch, seen) };
+  const inShadow: StoreState = { ...state, mode: 'shadow', since: afterLoss };
+  if (authority === 'none') return state.epoch > 0 ? state : inShadow;
+  if (authority === 'legacy' && state.epoch === 0) return { ...inShadow, epoch };
+  return { ...state, epoch: Math.max(state.epoch, epoch) };
 }
 
 export function heartbeat(
   before: StoreState,
   id: string,
-  seen: number,
+  seen: Seen,
   phase: SwitchPhase | '-',
   authority: Authority | 'none',
 ): StoreState {
@@ -82,7 +92,7 @@ export function heartbeat(
   const beat: Beat =
     authority === 'none'
       ? { epoch: Math.max(state.epoch, state.lost), phase: state.underWay?.phase ?? '-', isSilent: false }
-      : { epoch: seen, phase, isSilent: false };
+      : { epoch: seen.epoch, phase, isSilent: false };
   return settled({ ...state, beats: { ...state.beats, [id]: beat } });
 }
 
@@ -114,14 +124,14 @@ export function advance(
   const { underWay, ...rest } = state;
   if (underWay?.token !== token) return { state, reply: state.done === token ? 'ready' : 'lost' };
   if (underWay.isExpired || underWay.phase === 'back') return { state: withdrawn(state), reply: 'lost' };
-  if (underWay.phase !== phase) return { state, reply: 'ready' };
+  if (underWay.phase !== phase) return { state, reply: phase === 'stop' ? 'ready' : 'lost' };
   if (unacknowledged(state).length > 0) return { state, reply: 'waiting' };
   if (!goOn) return { state, reply: 'ready' };
   return {
     state:
       phase === 'stop'
         ? { ...state, underWay: { ...underWay, phase: 'reads' } }
-        : { ...rest, mode: underWay.to, lost: 0, done: token },
+        : { ...rest, mode: underWay.to, since: state.since + 1, lost: 0, done: token },
     reply: 'ready',
   };
 }
@@ -141,9 +151,18 @@ export function forget(state: StoreState, id: string): StoreState {
 }
 
 /** Redis comes back without its data. */
-export const emptied: StoreState = { mode: '', epoch: 0, lost: 0, done: '', beats: {} };
+export const emptied: StoreState = { mode: '', epoch: 0, since: 0, lost: 0, done: '', beats: {} };
 
-/** Redis comes back in an earlier state, in which the last switch had not begun. */
-export function regressed({ underWay: _lost, ...state }: StoreState): StoreState {
-  return { ...state, epoch: Math.max(0, state.epoch - 1) };
+/** Redis comes back in an earlier state: before the last switches, or during the last one that is left. */
+export function regressed(
+  { underWay: _lost, ...state }: StoreState,
+  switches: number,
+  during?: SwitchPhase,
+): StoreState {
+  return {
+    ...state,
+    epoch: Math.max(0, state.epoch - switches),
+    since: Math.max(1, state.since - 1),
+    ...(during && { underWay: { to: 'mirror', phase: during, token: 't1', isExpired: false } }),
+  };
 }

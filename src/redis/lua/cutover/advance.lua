@@ -9,7 +9,7 @@
 --
 -- {'waiting', ids}    of the instances that have not acknowledged the phase
 -- {'ready'}           all have; if it was to go on, the next phase has begun, or had before
--- {'lost'}            the switch was withdrawn
+-- {'lost'}            the switch was withdrawn, or Redis has lost the present phase, as in a failover
 
 -- phase: the present one, as its caller knows; goes_on: 1 to go on, 0 only to renew; by: the command that switches.
 local token, phase, lease_ms, goes_on, by = unpack(ARGV)
@@ -22,7 +22,7 @@ if state.expires < now or state.phase == 'back' then
   withdraw(state)
   return { 'lost' }
 end
-if state.phase ~= phase then return { 'ready' } end
+if state.phase ~= phase then return { phase == 'stop' and 'ready' or 'lost' } end
 redis.call('HSET', KEYS[1], 'until', now + lease_ms)
 local missing = unacknowledged(state)
 if #missing > 0 then return { 'waiting', missing } end

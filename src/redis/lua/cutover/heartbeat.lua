@@ -14,10 +14,11 @@
 --   needs-replay      refused: an instance that cannot replay, in the mode reverse
 --   native-instances  ids; refused: no mode is stored, and instances without the legacy service serve
 
--- The instance and its registration in JSON; the highest epoch that it has seen; the phase of the switch that it has
--- acknowledged, - for none, unsaved if it cannot because gaps are not on record; and the authority that it vouches for,
--- legacy or redis: none with its first heartbeat, when it has admitted no change yet, and served no read.
-local id, registered, seen, phase, authority = unpack(ARGV)
+-- The instance and its registration in JSON; the highest epoch that it has seen, and since when the mode held that it saw
+-- last; the phase of the switch that it has acknowledged, - for none, unsaved if it cannot because gaps are not on
+-- record; and the authority that it vouches for, legacy or redis: none with its first heartbeat, when it has admitted no
+-- change yet, and served no read.
+local id, registered, seen, since, phase, authority = unpack(ARGV)
 local registration = cjson.decode(registered)
 -- A migration serves no requests.
 local is_bridge = registration.kind == 'bridge'
@@ -55,9 +56,11 @@ if authority == 'none' then
   end
   seen, phase = math.max(state.epoch, state.lost), state.token and state.phase or '-'
 elseif state.mode ~= '' then
-  -- Redis has come back in an earlier state. Instances that start later cannot know of the switch, and which mode holds
-  -- now is for the operator to say.
-  if tonumber(seen) > math.max(state.epoch, state.lost) then redis.call('HSET', KEYS[1], 'lost', seen) end
+  -- Redis has come back in an earlier state, before the last switch or during it. Instances that start later cannot know
+  -- of the switch, and which mode holds now is for the operator to say.
+  local epoch = tonumber(seen)
+  local has_lost_end = epoch == state.epoch and tonumber(since) > (tonumber(state.since) or 0)
+  if epoch > math.max(state.epoch, state.lost) or has_lost_end then redis.call('HSET', KEYS[1], 'lost', seen) end
 elseif is_bridge then
   -- Redis has lost its data. Where it was the authority, only the operator can say who is now.
   if authority == 'legacy' and state.epoch == 0 then

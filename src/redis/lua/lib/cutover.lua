@@ -38,7 +38,7 @@ end
 local function unacknowledged(state)
   local missing = {}
   each_instance(function(id, _, at, epoch, phase)
-    local is_done = epoch == state.epoch and phase == state.phase
+    local is_done = epoch == math.max(state.epoch, state.lost) and phase == state.phase
     local is_silent = state.phase == 'back' and now - at > silent_after
     if not is_done and not is_silent then missing[#missing + 1] = id end
   end)

@@ -50,7 +50,7 @@ const join = async (replay = false) => {
 async function registerElsewhere(id: string, ago = 0, to = store, replay = false): Promise<void> {
   const { registration } = newRegistration({ kind: 'bridge', legacy: true, replay });
   const elsewhere = JSON.stringify({ ...registration, namespace: 'elsewhere' });
-  await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, '-', 'none');
+  await cutoverHeartbeat(to, `${prefix}cutover`, id, elsewhere, 0, 0, '-', 'none');
   const { now } = await readCutover(to, prefix);
   await to.hset(`${prefix}cutover`, `beat:${id}`, `${now - ago} 0 -`);
 }
