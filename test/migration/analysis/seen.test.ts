@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { createSeen } from '../../../src/migration/analysis/seen.ts';
 
-/** The keys, none of which occurs twice, that are taken for seen all the same. */
+/** The keys, none of which occurs twice, that are taken for seen all the same: with seed 7, one. */
 function takenForSeen(seed: number): number[] {
   const seen = createSeen(seed);
-  return Array.from({ length: 3_000_000 }, (_, at) => at).filter((at) => seen.add('users', `user-${at}`));
+  return Array.from({ length: 650_000 }, (_, at) => at).filter((at) => seen.add('users', `user-${at}`));
 }
 
 test('the same seed takes the same keys for seen, another one takes others', () => {
