@@ -7,9 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Every key written by this run of the tests starts like this, so that the teardown finds them. */
-export const runPrefix = (): string => `pbtest-${process.env['PB_TEST_RUN'] ?? 'single'}-`;
-
 /** The Redis of this run, shared by all test files: never flush, pause, stop or reconfigure it. */
 export function testRedisUrl(): string {
   const url = process.env['TEST_REDIS_URL'];
@@ -19,7 +16,7 @@ export function testRedisUrl(): string {
 
 /** A KEY_PREFIX nobody else uses, so that tests sharing one Redis do not see each other. */
 export function freshPrefix(): string {
-  return `${runPrefix()}${randomBytes(6).toString('hex')}:`;
+  return `${process.env['TEST_PREFIX'] ?? ''}${randomBytes(6).toString('hex')}:`;
 }
 
 /** What the program and its tools need to use the run's Redis, or another, under this prefix. */

@@ -1,11 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { request } from 'node:http';
 import { GenericContainer, Wait } from 'testcontainers';
-import { closeRedis } from '../../../src/redis/connection/connect.ts';
-import { scanKeys } from '../../../src/redis/connection/scan.ts';
 import { startCluster } from '../servers/redis-cluster.ts';
-import { runPrefix, startRedis } from '../redis.ts';
-import { openTestStore } from '../store.ts';
+import { startRedis } from '../redis.ts';
 
 export interface ChosenRedis {
   url: string;
@@ -28,7 +25,7 @@ export async function chooseRedis(env: NodeJS.ProcessEnv): Promise<ChosenRedis> 
     throw new Error(`TEST_REDIS is "${insisted}": say process, testcontainers or cluster, or leave it unset`);
   }
   if (given !== undefined && insisted === undefined) {
-    return { url: given, stop: () => removeKeys(given), description: 'the one of TEST_REDIS_URL' };
+    return { url: given, stop: async () => {}, description: 'the one of TEST_REDIS_URL' };
   }
   if (insisted === 'process') return inProcess('as TEST_REDIS=process says');
   if (insisted === 'cluster') return inCluster();
@@ -96,13 +93,4 @@ async function dockerLacks(image: string, host = 'unix:///var/run/docker.sock'):
   });
   if (status === undefined) return 'no Docker engine answers';
   return status === 200 ? undefined : `the Docker engine has no image ${image}`;
-}
-
-/** A Redis that outlives the run is left as it was found. */
-async function removeKeys(url: string): Promise<void> {
-  const client = await openTestStore(url);
-  for await (const keys of scanKeys(client, runPrefix())) {
-    await Promise.all(keys.map((key) => client.unlink(key)));
-  }
-  await closeRedis(client);
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +10,6 @@ import { chooseRedis } from './choose-redis.ts';
  * for the processes that tests start.
  */
 export default async function globalSetup(): Promise<void> {
-  process.env['PB_TEST_RUN'] = randomBytes(4).toString('hex');
   const folder = mkdtempSync(join(tmpdir(), 'pb-'));
   // As the system's: the database servers run as users of their own.
   chmodSync(folder, 0o1777);
