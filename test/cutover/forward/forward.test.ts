@@ -215,13 +215,7 @@ describe('in shadow mode', () => {
     expect(here.legacy.received).toEqual([]);
   });
 
-  test.each([
-    [
-      'that is complete only after it was refused as too slow',
-      (put: ClientRequest) => put.end(Buffer.alloc(300_000)),
-    ],
-    ['whose client leaves after it was refused as too slow', (put: ClientRequest) => put.destroy()],
-  ])('a body %s leaves no file open', async (_which, goOn) => {
+  test('bodies that are refused as too slow leave no file open, whether they go on or their client leaves', async () => {
     const openFiles = (): number =>
       spawnSync('ls', ['-l', `/proc/${process.pid}/fd`])
         .stdout.toString()
@@ -233,14 +227,28 @@ describe('in shadow mode', () => {
     outside.on('warning', note);
     const { hostname, port } = new URL(here.bridge.url);
     const headers = { ...credentials(), 'content-length': 1_500_000 };
-    const put = httpRequest({ hostname, port, method: 'PUT', path: '/api/profile/', headers });
-    put.write(Buffer.alloc(1_200_000));
-    const [response] = (await once(put, 'response')) as [IncomingMessage];
-    expect(response.statusCode).toBe(408);
-    response.resume();
-    goOn(put);
+    const put = (): ClientRequest => {
+      const sent = httpRequest({ hostname, port, method: 'PUT', path: '/api/profile/', headers });
+      sent.write(Buffer.alloc(1_200_000));
+      return sent;
+    };
+    jest.useFakeTimers({
+      doNotFake: ['setTimeout', 'setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'],
+    });
+    const [goingOn, leaving] = [put(), put()];
+    let refused: IncomingMessage[][] | undefined;
+    void Promise.all([once(goingOn, 'response'), once(leaving, 'response')]).then((all) => (refused = all));
+    await until(() => openFiles() === 2);
+    await until(() => {
+      jest.advanceTimersByTime(10_000);
+      return refused;
+    });
+    jest.useRealTimers();
+    expect(refused?.map(([response]) => response?.resume().statusCode)).toEqual([408, 408]);
+    goingOn.end(Buffer.alloc(300_000));
+    leaving.destroy();
     await until(() => openFiles() === 0);
-    // It was not the garbage collector that closed it.
+    // It was not the garbage collector that closed them.
     collectGarbage();
     for (let turn = 0; turn < 3; turn++) await nextTurn();
     outside.off('warning', note);
