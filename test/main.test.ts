@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
@@ -75,6 +75,14 @@ function adminUrlOf(lines: readonly string[]): string {
   return (JSON.parse(opened) as { url: string }).url;
 }
 
+/** A server that never answers. */
+async function listening(): Promise<{ server: Server; port: number }> {
+  const server = createServer().listen(0, '127.0.0.1');
+  undo.push(() => server.close());
+  await once(server, 'listening');
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
 /** Runs the program to its end. */
 async function runToEnd(env: NodeJS.ProcessEnv): Promise<{ code: unknown; said: string; logged: string }> {
   const child = spawnMain(env);
@@ -112,36 +120,27 @@ describe('the service with the embedded Redis', () => {
     expect(await second.exited).toEqual([0, null]);
   });
 
-  test('answers pending requests even if a second signal arrives during shutdown', async () => {
+  test('after SIGTERM, and another one, accepts requests for DRAIN_DELAY seconds while /readyz is already 503', async () => {
     const folder = newFolder();
-    const { child, url, exited } = await start({ DATA_DIR: folder, DRAIN_DELAY: '3' });
+    const { child, url, exited } = await start({ DATA_DIR: folder, DRAIN_DELAY: '5' });
     const player = demoPlayer(folder, url);
     await player.request('PUT', '/api/profile/', { json: {} });
     child.kill('SIGTERM');
-    const answers = Array.from({ length: 20 }, () => player.request('GET', '/api/profile/'));
+    const pending = Array.from({ length: 20 }, () => player.request('GET', '/api/profile/'));
     child.kill('SIGTERM');
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect((await Promise.all(pending)).map(({ status }) => status)).toEqual(Array(20).fill(200));
+    const close = { headers: { connection: 'close' } };
+    while ((await fetch(`${url}/readyz`, close)).status !== 503);
+    expect((await fetch(`${url}/livez`, close)).status).toBe(200);
     expect(await exited).toEqual([0, null]);
   });
 });
 
-test('after SIGTERM the service accepts requests for DRAIN_DELAY seconds while /readyz is already 503', async () => {
-  const { child, url, exited } = await start({ DATA_DIR: newFolder(), DRAIN_DELAY: '5' });
-  child.kill('SIGTERM');
-  const close = { headers: { connection: 'close' } };
-  while ((await fetch(`${url}/readyz`, close)).status !== 503);
-  expect((await fetch(`${url}/livez`, close)).status).toBe(200);
-  expect(await exited).toEqual([0, null]);
-});
-
 test('a signal during the start ends the service with exit code 0', async () => {
   // A Redis that never answers.
-  const silent = createServer().listen(0, '127.0.0.1');
-  undo.push(() => silent.close());
-  await once(silent, 'listening');
-  const { port } = silent.address() as AddressInfo;
+  const { port, server } = await listening();
   const child = spawnMain({ REDIS_URL: `redis://127.0.0.1:${port}`, DATA_DIR: newFolder() });
-  await once(silent, 'connection');
+  await once(server, 'connection');
   child.kill('SIGTERM');
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
@@ -194,7 +193,7 @@ describe('the service with several workers', () => {
     expect(rows.find(({ operation }) => operation === 'getProfile')?.calls).toBe(10);
   });
 
-  test('shows metrics at once and loses no count while a worker hangs and after it was killed', async () => {
+  test('shows the lag of the worker that lags most, and metrics at once while it hangs, and loses no count when it is killed', async () => {
     const folder = newFolder();
     const { child, url, lines } = await start({ DATA_DIR: folder, WORKERS: '2' });
     const keys = JSON.parse(readFileSync(join(folder, 'demo-keys.json'), 'utf8')) as DemoKeys;
@@ -202,8 +201,10 @@ describe('the service with several workers', () => {
     // Each on a connection of its own, so that every worker serves some.
     for (let i = 0; i < 6; i++)
       await fetch(`${url}/api/profile/`, { headers: { ...headers, connection: 'close' } });
+    const read = async () =>
+      await fetch(`${adminUrlOf(lines)}/metrics`, { signal: AbortSignal.timeout(4000) });
     const counted = async () => {
-      const response = await fetch(`${adminUrlOf(lines)}/metrics`, { signal: AbortSignal.timeout(4000) });
+      const response = await read();
       const text = await response.text();
       const calls = /_requests_total\{operation="getProfile",organization="demo"\} (\d+)$/m.exec(text);
       const gauges = ['redis_up', 'silent_workers'].map(
@@ -216,26 +217,16 @@ describe('the service with several workers', () => {
     // A stopped process outlives its parent.
     undo.push(() => isRunning(worker) && process.kill(worker, 'SIGKILL'));
     process.kill(worker, 'SIGSTOP');
+    await sleep(500);
+    process.kill(worker, 'SIGCONT');
+    const lag = /^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(await (await read()).text())?.[1];
+    expect(Number(lag)).toBeGreaterThan(0.3);
+    process.kill(worker, 'SIGSTOP');
     expect(await counted()).toEqual([200, '6', '1', '1']);
     process.kill(worker, 'SIGKILL');
     expect(await counted()).toEqual([200, '6', '1', '0']);
     while (workersOf(lines, child).length < 3) await once(child.stdout ?? child, 'data');
     expect(await counted()).toEqual([200, '6', '1', '0']);
-  });
-
-  test('shows the event-loop lag of the worker that lags most', async () => {
-    const { child, lines } = await start({ DATA_DIR: newFolder(), WORKERS: '2' });
-    const read = async () => (await fetch(`${adminUrlOf(lines)}/metrics`)).text();
-    await read();
-    const worker = workersOf(lines, child).at(0) ?? 0;
-    undo.push(() => isRunning(worker) && process.kill(worker, 'SIGKILL'));
-    process.kill(worker, 'SIGSTOP');
-    await sleep(500);
-    process.kill(worker, 'SIGCONT');
-    const metrics = await read();
-    const lag = (name: string) =>
-      Number(new RegExp(`^nodejs_eventloop_lag_${name}_seconds (\\S+)$`, 'm').exec(metrics)?.[1]);
-    expect(lag('max')).toBeGreaterThan(0.3);
   });
 
   test('stops in good order although the legacy service does not respond, and records what is in doubt', async () => {
@@ -281,9 +272,9 @@ describe('the service with several workers', () => {
   });
 
   test('exits with 1 and the reason if the workers cannot start', async () => {
-    const holder = await start({ DATA_DIR: newFolder() });
-    const { port } = new URL(holder.url);
-    const { code, said, logged } = await runToEnd({ DATA_DIR: newFolder(), WORKERS: '2', PORT: port });
+    const { port } = await listening();
+    const env = { DATA_DIR: newFolder(), WORKERS: '2', PORT: String(port) };
+    const { code, said, logged } = await runToEnd(env);
     expect([code, said]).toEqual([1, expect.stringMatching(/port \d+ on 127\.0\.0\.1 is in use/)]);
     expect(logged).not.toContain('replaced');
   });
@@ -345,11 +336,15 @@ describe('an error at start is one plain line with the remedy', () => {
   });
 });
 
-test('the service keeps running when nobody reads its log any more', async () => {
-  const { child, url, exited } = await start({
-    DATA_DIR: newFolder(),
+test('with REDIS_URL the service needs no redis-server, creates no demo organization, and runs on when nobody reads its log', async () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'bin'));
+  const { child, url, lines, exited } = await start({
+    PATH: join(folder, 'bin'),
+    DATA_DIR: folder,
     ...environmentFor(freshPrefix()),
   });
+  expect(lines.join('\n')).not.toContain('curl');
   child.stdout?.destroy();
   // Each refusal is a line of the log.
   for (let refused = 0; refused < 5; refused++) {
@@ -357,15 +352,4 @@ test('the service keeps running when nobody reads its log any more', async () =>
   }
   child.kill('SIGTERM');
   expect(await exited).toEqual([0, null]);
-});
-
-test('with REDIS_URL the service needs no redis-server and creates no demo organization', async () => {
-  const folder = newFolder();
-  mkdirSync(join(folder, 'bin'));
-  const { lines } = await start({
-    PATH: join(folder, 'bin'),
-    DATA_DIR: folder,
-    ...environmentFor(freshPrefix()),
-  });
-  expect(lines.join('\n')).not.toContain('curl');
 });
