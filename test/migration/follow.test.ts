@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChildProcess } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Client } from 'pg';
 import { runMigrate } from '../../src/cli/migrate/run.ts';
@@ -15,28 +14,32 @@ import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
 import type { PrivateServer } from '../support/servers/private-server.ts';
 import { startRedis, unusedPort } from '../support/redis.ts';
 import { openTestStore } from '../support/store.ts';
-import { createTool, ended, newFolder, writeSource } from '../support/tools/migrate.ts';
+import { createTool, ended, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 
 type Line = Record<string, unknown>;
 
-/** An apply that follows, as a process of its own. */
+/** An apply that follows, in this process. */
 interface Follower {
   /** Waits for a line of its output that is like this one. */
   until: (like: Line) => Promise<Line>;
   /** Stops it, as Ctrl-C does; its exit code. */
-  stop: () => Promise<number | null>;
+  stop: () => Promise<number>;
 }
 
-const running: ChildProcess[] = [];
+const running: Follower[] = [];
 
-function followerOf(child: ChildProcess): Follower {
-  running.push(child);
-  const output = child.stdout;
-  if (output === null) throw new Error('no output');
+function follow(tool: Tool, ...args: string[]): Follower {
+  const interrupt = new AbortController();
+  const output = new PassThrough();
   const lines = createInterface({ input: output })[Symbol.asyncIterator]();
   let errors = '';
-  child.stderr?.on('data', (chunk: Buffer) => (errors += chunk.toString()));
-  return {
+  const end = runMigrate(['apply', '--follow', '--json', ...args], {
+    env: tool.env,
+    out: (text) => void output.write(text),
+    err: { write: (text) => (errors += text) },
+    signal: interrupt.signal,
+  }).finally(() => output.end());
+  const follower: Follower = {
     until: async (like) => {
       for (;;) {
         const next = await lines.next();
@@ -46,16 +49,16 @@ function followerOf(child: ChildProcess): Follower {
       }
     },
     stop: async () => {
-      const closed = once(child, 'close') as Promise<[number | null]>;
-      child.kill('SIGINT');
-      const [code] = await closed;
-      return code;
+      interrupt.abort();
+      return await end;
     },
   };
+  running.push(follower);
+  return follower;
 }
 
-afterEach(() => {
-  for (const child of running.splice(0)) child.kill('SIGKILL');
+afterEach(async () => {
+  for (const follower of running.splice(0)) await follower.stop();
 });
 
 const mapping = `entities:
@@ -97,7 +100,7 @@ describeWithPostgres('apply --follow', () => {
 
   /** An apply that follows the table. */
   const followWith = (options: readonly string[] = [], tool = createTool()) =>
-    followerOf(tool.start('apply', '--source', url, ...source, '--follow', '--lag', '1s', ...options));
+    follow(tool, '--source', url, ...source, '--lag', '1s', ...options);
 
   /** A new user gets the name of one who vanishes. */
   const replaceUser = async () =>
@@ -372,7 +375,6 @@ test('a problem in the first round ends it, as it ends any apply', async () => {
 test('a pause longer than a timer can take is kept', async () => {
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
   const child = createTool().start('apply', '--source', source, '--follow', '--lag', '60d');
-  running.push(child);
   const end = ended(child);
   await once(child.stdout as Readable, 'data');
   await sleep(500);
@@ -413,11 +415,9 @@ test.each([
     updatedAt,
   });
   const source = writeSource({ profiles: [user('ada'), user('eve')] });
-  const args = ['apply', '--source', source, '--run', 'r'];
-  await tool.json(...args);
-  const follower = followerOf(
-    tool.start(...args, '--follow', '--lag', '1s', '--prune', '--prune-at-most', '1'),
-  );
+  const args = ['--source', source, '--run', 'r'];
+  await tool.json('apply', ...args);
+  const follower = follow(tool, ...args, '--lag', '1s', '--prune', '--prune-at-most', '1');
   for (const round of [1, 2]) expect(await follower.until({ round })).toMatchObject({ full: true, read: 2 });
   writeSource({ profiles: [user('ada')] }, source);
   // It prunes only as often as --full-every says.
@@ -426,7 +426,7 @@ test.each([
   expect(await follower.stop()).toBe(0);
 
   writeSource({ profiles: [user('ada'), user('other', 'ada')] }, source);
-  const refused = await tool.json(...args);
+  const refused = await tool.json('apply', ...args);
   expect(refused).toMatchObject({ exitCode: 1, json: { state: 'refused', full: true } });
   expect(refused.err).not.toContain('it will read everything');
 });
@@ -454,8 +454,7 @@ test('the problems for which rounds are refused are shown once', async () => {
 test('a run that is forgotten between two rounds is not followed any more', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
-  const args = ['apply', '--source', source, '--run', 'r', '--follow', '--lag', '3s'];
-  const follower = followerOf(tool.start(...args));
+  const follower = follow(tool, '--source', source, '--run', 'r', '--lag', '3s');
   await follower.until({ round: 1 });
   expect(await tool.json('forget', '--run', 'r', '--yes')).toMatchObject({ exitCode: 0 });
   await expect(follower.until({ round: 2 })).rejects.toThrow('run r is gone from Redis');
@@ -467,7 +466,7 @@ test.each([
   ['was refused', 'refused', (file: string) => writeFileSync(file, '{"organizationId":"acme"}\n')],
 ])('a follower whose last round %s exits with 1 when it is stopped', async (_, state, spoil) => {
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });
-  const follower = followerOf(createTool().start('apply', '--source', source, '--follow', '--lag', '1s'));
+  const follower = follow(createTool(), '--source', source, '--lag', '1s');
   await follower.until({ round: 1, ok: true });
   spoil(join(source, 'profiles.ndjson'));
   await follower.until({ state, ok: false });
@@ -478,7 +477,7 @@ test('an entity that vanishes is a problem, until it is back', async () => {
   const tool = createTool();
   const profiles = [{ organizationId: 'acme', userId: 'u1' }];
   const source = writeSource({ organizations: [{ organizationId: 'acme' }], profiles });
-  const follower = followerOf(tool.start('apply', '--source', source, '--follow', '--lag', '1s'));
+  const follower = follow(tool, '--source', source, '--lag', '1s');
   await follower.until({ round: 1 });
   rmSync(join(source, 'profiles.ndjson'));
   const failed = await follower.until({ state: 'failed' });
