@@ -67,8 +67,10 @@ describeInBrowser('the dashboard in a browser', () => {
     return watched;
   };
 
+  // Pages that are only looked at.
+  let [everydayPort, hostilePort]: Promise<TestAdminPort>[] = [];
   const everyday = () =>
-    serve(
+    (everydayPort ??= serve(
       [
         ...everydayCalls({ now, days: 60, clients: 12, volume: 10 }),
         { at: now - 5000, organizationId: 'acme', status: 401, times: 3 },
@@ -80,8 +82,8 @@ describeInBrowser('the dashboard in a browser', () => {
           [now - 1_800_000, now],
         ],
       },
-    );
-  const hostile = () => serve(hostileCalls(now));
+    ));
+  const hostile = () => (hostilePort ??= serve(hostileCalls(now)));
 
   const cutover = async () => {
     const keyPrefix = freshPrefix();
@@ -98,13 +100,16 @@ describeInBrowser('the dashboard in a browser', () => {
   };
 
   const light = { colorScheme: 'light' } as const;
-  const dark = { colorScheme: 'dark' } as const;
-  const phone = { viewport: { width: 390, height: 844 }, reducedMotion: 'reduce' } as const;
+  const darkPhone = {
+    colorScheme: 'dark',
+    viewport: { width: 390, height: 844 },
+    reducedMotion: 'reduce',
+  } as const;
   test.each<[string, () => Promise<TestAdminPort>, BrowserContextOptions[]]>([
-    ['everyday', everyday, [light, dark, phone]],
-    ['hostile labels', hostile, [light, phone]],
-    ['empty', () => serve([], { stretches: [] }), [dark, phone]],
-    ['cut-over', cutover, [light, dark, phone]],
+    ['everyday', everyday, [light, darkPhone]],
+    ['hostile labels', hostile, [light, darkPhone]],
+    ['empty', () => serve([], { stretches: [] }), [darkPhone]],
+    ['cut-over', cutover, [light, darkPhone]],
   ])('is accessible by WCAG AA, obeys its own policy and fits the screen: %s', async (_name, open, looks) => {
     const port = await open();
     for (const options of looks) {
