@@ -253,36 +253,33 @@ describe('an accepted change of a profile', () => {
   });
 });
 
-describe('an accepted change that cannot be adopted, since the legacy service does not show the profile,', () => {
+test('accepted changes that cannot be adopted, since the legacy service does not show the profiles, are on record until a later adoption or a read repairs them', async () => {
+  const { store, config } = here.bridge;
+  const other = await newUser();
   const failures = async () => {
-    const { store, config } = here.bridge;
     const [own] = await readComparisons(store, config.keyPrefix);
     return own?.adoptionFailures ?? [];
   };
-  beforeEach(async () => {
-    here.legacy.behaviour.override = { headers: { 'content-type': 'text/html' }, chunks: [Buffer.from('?')] };
-    expect(await put({ username: `${userId} new` })).toBe(200);
-    const failure = await until(async () => (await failures())[0]);
-    expect(failure).toMatchObject({ userId, reason: 'profile-not-shown', at: expect.any(Number) });
-    here.legacy.behaviour.override = undefined;
-  });
+  here.legacy.behaviour.override = { headers: { 'content-type': 'text/html' }, chunks: [Buffer.from('?')] };
+  expect(await put({ username: `${userId} new` })).toBe(200);
+  expect(await put({ username: `${other.userId} new` }, other.player)).toBe(200);
+  await until(async () => (await failures()).length === 2);
+  const failed = { reason: 'profile-not-shown', at: expect.any(Number) };
+  for (const id of [userId, other.userId])
+    expect(await failures()).toContainEqual(expect.objectContaining({ userId: id, ...failed }));
+  here.legacy.behaviour.override = undefined;
 
-  test('is on record until a later adoption', async () => {
-    expect(await put({ username: `${userId} newer` })).toBe(200);
-    await until(async () => (await failures()).length === 0);
-    expect((await stored())['u']).toBe(`${userId} newer`);
-  });
+  expect(await put({ username: `${userId} newer` })).toBe(200);
+  await until(async () => (await failures()).length === 1);
+  expect((await stored())['u']).toBe(`${userId} newer`);
 
-  test('is on record until a read repairs it', async () => {
-    // As after the time in which the outcome of the change may still be invisible.
-    const { store } = here.bridge;
-    const marks = unsettledKey(here.organization.base);
-    const [number] = (await store.hget(marks, userId))?.split(':') ?? [];
-    await store.hset(marks, userId, `${number}:${Date.now() - 1}`);
-    expect(await get()).toBe(200);
-    await until(async () => (await failures()).length === 0);
-    expect((await stored())['u']).toBe(`${userId} new`);
-  });
+  // As after the time in which the outcome of the change may still be invisible.
+  const marks = unsettledKey(here.organization.base);
+  const [number] = (await store.hget(marks, other.userId))?.split(':') ?? [];
+  await store.hset(marks, other.userId, `${number}:${Date.now() - 1}`);
+  expect(await get(other.player)).toBe(200);
+  await until(async () => (await failures()).length === 0);
+  expect((await stored(other.userId))['u']).toBe(`${other.userId} new`);
 });
 
 test('a first change that the legacy service accepted and then shows no profile of is in doubt until it does', async () => {
