@@ -50,8 +50,6 @@ export type Decided = Entry & {
 /** The limit of a batch of entries, so that wide records do not fill the memory. */
 export const lengthLimit = { of: (entry: Decided): number => entry.length, most: 512 * 1024 };
 
-const denied = 'denied';
-
 /** The digits of the number that each line begins with; what follows it says what the line is. */
 const seqLength = 16;
 
@@ -72,23 +70,19 @@ export function createSpool(workspace: Workspace) {
       size += 1;
       sorter.add(`${pad(entry.seq)}{${JSON.stringify(entry)}`);
     },
-    // Both sort before the entry's own line.
+    // Sorts before the entry's own line.
     decide: (seq: number, decision: Decision): void => sorter.add(`${pad(seq)} ${decision}`),
-    markDenied: (seq: number): void => sorter.add(`${pad(seq)} ${denied}`),
     /** All entries in order, with the first decision on each. */
     entries: function* (): Generator<Decided> {
       let decision: Decision | undefined;
-      let isDenied: true | undefined;
       for (const line of sorter.sorted()) {
         const rest = line.slice(seqLength + 1);
         if (line[seqLength] === ' ') {
-          if (rest === denied) isDenied = true;
-          else decision ??= rest as Decision;
+          decision ??= rest as Decision;
           continue;
         }
-        const entry = JSON.parse(rest) as Entry;
-        yield { ...entry, isDenied: isDenied ?? entry.isDenied, decision, length: line.length };
-        [decision, isDenied] = [undefined, undefined];
+        yield { ...(JSON.parse(rest) as Entry), decision, length: line.length };
+        decision = undefined;
       }
     },
   };

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createGroups } from '../../../src/migration/analysis/groups.ts';
 import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
-import { createPlaces } from '../../../src/migration/engine/load/places.ts';
 import { createSorter } from '../../../src/migration/analysis/sorter.ts';
 import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
 import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
@@ -35,16 +34,6 @@ test('lines are read sorted by code units, as often as needed, whether they fit 
       expect([...sorter.sorted()]).toEqual([...lines, '~'].toSorted());
     }),
     { numRuns: 40 },
-  );
-});
-
-test('the place of a row in the source is found by its number', () => {
-  const places = createPlaces(workspace);
-  const describe = (place: unknown): string => `row ${JSON.stringify(place)}`;
-  for (const first of [0, 3, 10])
-    places.add(first, { rows: [], places: [[`a${first}`], [`b${first}`], ['ü\n']], describe, progress: 0 });
-  expect([0, 1, 3, 4, 5, 10, 11].map(places.where)).toEqual(
-    ['a0', 'b0', 'a3', 'b3', 'ü\n', 'a10', 'b10'].map((place) => describe([place])),
   );
 });
 

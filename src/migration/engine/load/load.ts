@@ -1,17 +1,17 @@
 import { namespaceOf } from '../../analysis/identity.ts';
-import { createPlaces } from './places.ts';
-import type { Seen } from '../../analysis/seen.ts';
+import { createSeen, type Seen } from '../../analysis/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { replicationIdsOf } from '../../../redis/connection/client.ts';
-import { profileKey } from '../../../redis/keys.ts';
+import { denylistKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
-import { reportDenied, subjectOf } from '../issues.ts';
+import type { Batch } from '../../sources/source.ts';
+import { subjectOf } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
@@ -26,8 +26,8 @@ import { readRecords } from '../stored/read.ts';
 /**
  * Organizations that Redis does not know yet are loaded while the source is read: nobody else can reach them, so their
  * profiles are written without reading what is there. An organization exists once it has settings, and these come last;
- * until then everything can be rolled back. Records that compete for an identity or a username are set aside, and
- * decided on as in an existing organization.
+ * until then everything can be rolled back. Records that compete for an identity or a username, or have a denied one, are
+ * set aside, and decided on as in an existing organization.
  */
 export type Load = ReturnType<typeof createLoad>;
 
@@ -63,7 +63,9 @@ export function createLoad(
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
-  const places = createPlaces(context.workspace);
+  /** The denylists, as far as they were read; by chance, another name may be taken for one of theirs. */
+  const denied = createSeen();
+  let describePlace: Batch['describe'] = String;
 
   const begin = async (organization: Organization): Promise<void> => {
     await keeper.begin();
@@ -77,18 +79,37 @@ export function createLoad(
     issues.add({ entity, reason: 'duplicate', where: placeOf(item), detail, ...subjectOf(item.record) });
   };
 
+  /** Those of these profiles whose usernames are denied: by then, the denylists are in Redis. */
+  const findDenied = async (items: readonly Item<'profiles'>[]): Promise<ReadonlySet<Item>> => {
+    const mayBe = items.filter(({ organization, record }) =>
+      denied.has(organization.id, normalizedIn(organization, record.username)),
+    );
+    const found = await Promise.all(
+      mayBe.map(({ organization, record }) => {
+        const list = denylistKey(organization.base, organization.index);
+        return store.hexists(list, normalizedIn(organization, record.username));
+      }),
+    );
+    return new Set(mayBe.filter((_, position) => found[position] === 1));
+  };
+
   /** Keeps no item alive while it waits: collecting garbage that has lived that long would cost more than all the rest. */
-  const takeProfiles = (items: readonly Item<'profiles'>[], aside: Spool): Promise<void> => {
-    const [first] = items;
-    if (first !== undefined) places.add(first.seq - first.index, first.batch);
+  const takeProfiles = (
+    items: readonly Item<'profiles'>[],
+    aside: Spool,
+    areDenied?: ReadonlySet<Item>,
+  ): Promise<void> => {
     for (const item of items) {
-      const { record, organization, seq, isRepeated } = item;
+      const { record, organization, seq, isRepeated, batch, index } = item;
       const { userId, username } = record;
       const name = normalizedIn(organization, username);
-      names.add({ organization, name, userId, seq, isWritten: !isRepeated });
-      if (isRepeated) {
+      const isDenied = areDenied?.has(item) === true || undefined;
+      const isWritten = !isRepeated && isDenied === undefined;
+      describePlace = batch.describe;
+      names.add({ organization, name, userId, seq, place: JSON.stringify(batch.places[index]), isWritten });
+      if (!isWritten) {
         const where = placeOf(item);
-        aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, record });
+        aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, isDenied, record });
         continue;
       }
       tallies.add('profiles', organization.id, 'created');
@@ -107,24 +128,13 @@ export function createLoad(
       const users = own.map(({ userId }) => userId);
       const found = await readRecords.profiles(context, organization, users);
       await load(organization, 'profiles', JSON.stringify(users.flatMap((userId) => [1, userId])));
-      for (const [position, { seq }] of own.entries()) {
-        const where = places.where(seq);
+      for (const [position, { seq, place }] of own.entries()) {
+        const where = describePlace(JSON.parse(place));
         const record = found[position];
         if (record === undefined) return await reportLost(context, id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });
         tallies.add('profiles', id, 'created', -1);
       }
-    }
-  };
-
-  /** Warns with usernames as they were given; claims have them as they are compared. */
-  const warnOfDenied = async (claims: readonly NameClaim[]): Promise<void> => {
-    const stored = await Promise.all(
-      claims.map(({ organization, userId }) => store.hget(profileKey(organization.base, userId), 'u')),
-    );
-    for (const [position, { organization, userId, seq, name }] of claims.entries()) {
-      const username = stored[position] ?? name;
-      reportDenied(issues, places.where(seq), { organizationId: organization.id, userId, username });
     }
   };
 
@@ -138,7 +148,7 @@ export function createLoad(
       else tallies.add(entity, organization.id, 'created');
       if (entity !== 'denylist') continue;
       const { username } = item.record as RecordOf['denylist'];
-      names.deny(organization, normalizedIn(organization, username));
+      denied.add(organization.id, normalizedIn(organization, username));
     }
   };
 
@@ -152,9 +162,9 @@ export function createLoad(
       const takeNow = async (): Promise<void> => {
         // Records that were not accepted must not count as loaded.
         context.signal.throwIfAborted();
-        return entity === 'profiles'
-          ? takeProfiles(items as Item<'profiles'>[], aside)
-          : takeOthers(entity, items);
+        if (entity !== 'profiles') return takeOthers(entity, items);
+        const own = items as Item<'profiles'>[];
+        return denied.isEmpty ? takeProfiles(own, aside) : takeProfiles(own, aside, await findDenied(own));
       };
       const waiting = pacer.wait(items.filter(({ seq }) => seq >= resumeAt).length);
       return waiting === undefined ? takeNow() : waiting.then(takeNow);
@@ -166,14 +176,8 @@ export function createLoad(
       await profiles.flush();
       const isContested = ({ organization, userId }: NameClaim): boolean =>
         !repeated.isEmpty && repeated.has(namespaceOf('profiles', organization.id), userId);
-      for await (const { denylisted, contested } of names.write(isContested)) {
-        const undecided = new Set(contested);
-        for (const own of denylisted) if (undecided.has(own)) aside.markDenied(own.seq);
-        const decided = denylisted.filter((own) => !undecided.has(own));
-        for (const some of inBatches(decided, { size: asideAtOnce })) await warnOfDenied(some);
-        const written = contested.filter(({ isWritten }) => isWritten);
-        for (const some of inBatches(written, { size: asideAtOnce })) await setAside(some, aside);
-      }
+      for await (const contested of names.write(isContested))
+        for (const some of inBatches(contested, { size: asideAtOnce })) await setAside(some, aside);
     },
     /** Puts the organizations into service, unless Redis may have lost some of what was loaded. */
     finish: async (): Promise<void> => {

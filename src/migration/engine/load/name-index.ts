@@ -22,6 +22,8 @@ export interface NameClaim {
   userId: string;
   /** Rows of the source before the record. */
   seq: number;
+  /** Its place in the source, as JSON. */
+  place: string;
   /** Whether the profile is written; otherwise it is set aside already. */
   isWritten: boolean;
 }
@@ -36,43 +38,38 @@ export function createNameIndex(
 ) {
   const lines = createPartitions(workspace);
   let added = 0;
-  const add = ({ number }: Organization, hash: string, name: string, rest: string): void =>
-    lines.add(partitionOf(hash), number + separator + name + separator + hash + rest);
   return {
-    add: ({ organization, name, userId, seq, isWritten }: NameClaim): void => {
+    add: ({ organization: { number }, name, userId, seq, place, isWritten }: NameClaim): void => {
       added += 1;
       // Records without a name are spread as well.
       const hash = nameHash(name === '' ? userId : name);
       const state = isWritten ? written : setAside;
-      add(organization, hash, name, state + userId + separator + seq);
+      const claim = state + userId + separator + seq + separator + place;
+      lines.add(partitionOf(hash), number + separator + name + separator + hash + claim);
     },
-    deny: (organization: Organization, name: string): void => add(organization, nameHash(name), name, denied),
     /**
-     * Writes the index, without the names that several users want and those of records that `isContested`. Gives what is
-     * contested, and what is on the denylist, some at a time.
+     * Writes the index, without the names of records that are set aside. Gives those that are yet to be set aside, some
+     * at a time: several users want their names, or they are `isContested`.
      */
     write: async function* (isContested: (claim: NameClaim) => boolean) {
       const owners = organizations.all();
       let count = 0;
       for (const own of lines.all()) {
-        const denylisted: NameClaim[] = [];
         const contested: NameClaim[] = [];
         const buckets = new Map<Organization, Map<number, string[]>>();
-        let found = 0;
-        for (const { name, hash, isDenied, claims } of namesIn(own, owners)) {
+        for (const { name, hash, claims } of namesIn(own, owners)) {
           const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
           for (const claim of claims) {
-            if (isDenied) denylisted.push(claim);
+            if (!claim.isWritten) continue;
             if (isShared || isContested(claim)) contested.push(claim);
             else if (name !== '') putInBucket(buckets, claim, hash);
           }
-          found += claims.length;
         }
         for (const [organization, rows] of buckets)
           for (const row of rows.values()) sender.add(organization, row);
-        yield { denylisted, contested };
-        count += found;
-        progress.advance('writing the name index', found, count / added);
+        yield contested;
+        count += own.length;
+        progress.advance('writing the name index', own.length, count / added);
         await sender.room();
       }
       await sender.flush();
@@ -90,14 +87,13 @@ function putInBucket(
   getOrInsert(rows, bucket, () => [String(bucket)]).push(name, userId);
 }
 
-// What a line says about a name.
-const [denied, setAside, written] = ['d', 'a', 'w'];
+// What a line says about a record.
+const [setAside, written] = ['a', 'w'];
 
 interface IndexedName {
   /** Normalized; '' for all records without one. */
   name: string;
   hash: string;
-  isDenied: boolean;
   claims: NameClaim[];
 }
 
@@ -108,19 +104,22 @@ function namesIn(lines: readonly string[], owners: readonly Organization[]): Ite
     const numberEnd = line.indexOf(separator);
     const nameEnd = line.indexOf(separator, numberEnd + 1);
     const hashEnd = nameEnd + 1 + nameHashLength;
+    const userEnd = line.indexOf(separator, hashEnd);
+    const seqEnd = line.indexOf(separator, userEnd + 1);
+    const organization = owners[Number(line.slice(0, numberEnd))];
+    if (organization === undefined) continue;
     const name = line.slice(numberEnd + 1, nameEnd);
     const found = getOrInsert(names, line.slice(0, nameEnd), () => {
-      return { name, hash: line.slice(nameEnd + 1, hashEnd), isDenied: false, claims: [] };
+      return { name, hash: line.slice(nameEnd + 1, hashEnd), claims: [] };
     });
-    const state = line[hashEnd];
-    const organization = owners[Number(line.slice(0, numberEnd))];
-    if (state === denied) found.isDenied = true;
-    else if (organization !== undefined) {
-      const userEnd = line.indexOf(separator, hashEnd);
-      const userId = line.slice(hashEnd + 1, userEnd);
-      const seq = Number(line.slice(userEnd + 1));
-      found.claims.push({ organization, name, userId, seq, isWritten: state === written });
-    }
+    found.claims.push({
+      organization,
+      name,
+      userId: line.slice(hashEnd + 1, userEnd),
+      seq: Number(line.slice(userEnd + 1, seqEnd)),
+      place: line.slice(seqEnd + 1),
+      isWritten: line[hashEnd] === written,
+    });
   }
   return names.values();
 }

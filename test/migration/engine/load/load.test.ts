@@ -318,8 +318,8 @@ describe('an organization that Redis does not know', () => {
     await tool.json('apply', '--source', source, '--report', report, '--on-conflict', 'skip');
     const lines = readFileSync(report, 'utf8').trim().split('\n');
     expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-      { reason: 'denied-name-in-use', username: 'Root', detail: expect.stringContaining('"Root"') },
       { reason: 'username-conflict', username: 'ANN', detail: expect.stringContaining('"ANN"') },
+      { reason: 'denied-name-in-use', username: 'Root', detail: expect.stringContaining('"Root"') },
     ]);
   });
 
