@@ -11,16 +11,6 @@ const identities: { readonly [E in Entity]: (record: RecordOf[E], organization: 
   denylist: ({ username }, organization) => normalizedIn(organization, username),
 };
 
-/** The fields of an identity and of the namespace that it is unique in. */
-export const identityFields: Readonly<Record<Entity, readonly string[]>> = {
-  organizations: ['organizationId'],
-  'api-keys': ['organizationId', 'apiKeySha256'],
-  objects: ['organizationId', 'datasourceId', 'objectDefinitionId'],
-  collections: ['organizationId', 'userId', 'datasourceId', 'objectDefinitionId'],
-  profiles: ['organizationId', 'userId'],
-  denylist: ['organizationId', 'username'],
-};
-
 /** Identifies a record among those of its entity and organization. */
 export function identityOf<E extends Entity>(
   entity: E,

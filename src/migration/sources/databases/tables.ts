@@ -1,7 +1,7 @@
 import { printable } from '../../../lib/system/terminal.ts';
-import { identityFields } from '../../analysis/identity.ts';
 import { createSeen } from '../../analysis/seen.ts';
 import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
+import { missingField } from '../../records/parse.ts';
 import { shapes, type Entity } from '../../records/records.ts';
 import { hashApiKey } from '../../../redis/keys.ts';
 import { createBatchBuilder } from '../batches.ts';
@@ -71,8 +71,12 @@ async function openTable(
   const readRow = createRowReader(fields);
   const readJson = createJsonReader(entity, columns, fields);
   const keyOf = createKeyReader(key, keyCells, fields, where);
-  const keyFields = new Set(keyCells.map((index) => fields[index]));
-  const isKeyOfIdentity = identityFields[entity].every((field) => keyFields.has(field));
+  // Those that every record needs contain its identity.
+  const isKeyOfIdentity =
+    missingField(
+      entity,
+      keyCells.flatMap((at) => fields[at] ?? []),
+    ) === undefined;
   const updated = columns[fields.indexOf('updatedAt')];
 
   return async function* (options) {
