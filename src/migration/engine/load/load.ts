@@ -157,17 +157,13 @@ export function createLoad(
     begin: (organization: Organization): Promise<void> | undefined =>
       organization.exists || organization.isLoading ? undefined : begin(organization),
     /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
-    take: (entity: Entity, items: readonly Item[], aside: Spool): Promise<void> => {
-      // Rejects rather than throws: whoever reads waits for the chunks before this one.
-      const takeNow = async (): Promise<void> => {
-        // Records that were not accepted must not count as loaded.
-        context.signal.throwIfAborted();
-        if (entity !== 'profiles') return takeOthers(entity, items);
-        const own = items as Item<'profiles'>[];
-        return denied.isEmpty ? takeProfiles(own, aside) : takeProfiles(own, aside, await findDenied(own));
-      };
-      const waiting = pacer.wait(items.filter(({ seq }) => seq >= resumeAt).length);
-      return waiting === undefined ? takeNow() : waiting.then(takeNow);
+    take: async (entity: Entity, items: readonly Item[], aside: Spool): Promise<void> => {
+      await pacer.wait(items.filter(({ seq }) => seq >= resumeAt).length);
+      // Records that were not accepted must not count as loaded.
+      context.signal.throwIfAborted();
+      if (entity !== 'profiles') return takeOthers(entity, items);
+      const own = items as Item<'profiles'>[];
+      return takeProfiles(own, aside, denied.isEmpty ? undefined : await findDenied(own));
     },
     /** Resolves when all accepted records are written. */
     flush: profiles.flush,
