@@ -11,7 +11,7 @@ import {
   type Column,
   type Database,
 } from './database.ts';
-import { encryptionParameters, type DatabaseUrl } from './urls.ts';
+import { urlForms, type DatabaseUrl } from './urls.ts';
 
 const types = {
   numbers: [0, 1, 2, 3, 8, 9, 13, 246],
@@ -205,7 +205,7 @@ async function connect(address: DatabaseUrl, signal: AbortSignal | undefined) {
 
 /** How a connection is encrypted: undefined if the URL does not ask for TLS, or would do without. */
 function encryptionOf({ searchParams }: URL): SslOptions | undefined {
-  const mode = encryptionParameters.mysql
+  const mode = urlForms.mysql.encryption
     .flatMap((name) => searchParams.getAll(name))
     .find((value) => !/^(?:0|false|disabled?|allow|prefer(?:red)?)$/i.test(value));
   return mode === undefined ? undefined : { verifyIdentity: /full|identity/i.test(mode) };

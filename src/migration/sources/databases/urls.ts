@@ -11,33 +11,29 @@ const dialects: Readonly<Record<string, Dialect>> = {
   'mariadb:': 'mysql',
 };
 
-/** Where clients of each database look for a password. */
-const passwordVariables: Readonly<Record<Dialect, string>> = { postgresql: 'PGPASSWORD', mysql: 'MYSQL_PWD' };
-
-/** The parameters about TLS that each driver is given. */
-export const encryptionParameters: Readonly<Record<Dialect, readonly string[]>> = {
-  postgresql: ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
-  mysql: ['ssl', 'tls', 'sslmode', 'ssl-mode'],
-};
-
-const otherParameters: Readonly<Record<Dialect, readonly string[]>> = {
-  postgresql: ['host', 'port', 'user', 'password', 'options', 'application_name', 'channel_binding'],
-  mysql: ['socketPath'],
-};
-
-/** Those that hosting providers and other tools write, and that change nothing of what is read. */
-const ignoredParameters: Readonly<Record<Dialect, RegExp>> = {
-  postgresql:
-    /^(?:connect_timeout|keepalives(?:_idle|_interval|_count)?|tcp_user_timeout|pgbouncer|connection_limit|pool_timeout)$/,
-  mysql:
-    /^(?:charset|timezone|connectTimeout|connectionLimit|connect_timeout|connection_limit|pool_timeout)$/,
-};
-
-/** The values of sslmode. PostgreSQL's driver cannot do without TLS only where the server does not offer it. */
-const encryptionModes: Readonly<Record<Dialect, RegExp>> = {
-  postgresql: /^(?:disable|require|verify-ca|verify-full|no-verify)$/,
-  mysql: /^(?:disabled?|allow|prefer(?:red)?|required?|verify[-_](?:ca|full|identity))$/i,
-};
+/** What the URLs of each database may say. */
+export const urlForms = {
+  postgresql: {
+    /** Where its clients look for a password. */
+    passwordVariable: 'PGPASSWORD',
+    /** The parameters about TLS that the driver is given. */
+    encryption: ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
+    /** The values of sslmode. The driver cannot do without TLS only where the server does not offer it. */
+    encryptionModes: /^(?:disable|require|verify-ca|verify-full|no-verify)$/,
+    others: ['host', 'port', 'user', 'password', 'options', 'application_name', 'channel_binding'],
+    /** Those that hosting providers and other tools write, and that change nothing of what is read. */
+    ignored:
+      /^(?:connect_timeout|keepalives(?:_idle|_interval|_count)?|tcp_user_timeout|pgbouncer|connection_limit|pool_timeout)$/,
+  },
+  mysql: {
+    passwordVariable: 'MYSQL_PWD',
+    encryption: ['ssl', 'tls', 'sslmode', 'ssl-mode'],
+    encryptionModes: /^(?:disabled?|allow|prefer(?:red)?|required?|verify[-_](?:ca|full|identity))$/i,
+    others: ['socketPath'],
+    ignored:
+      /^(?:charset|timezone|connectTimeout|connectionLimit|connect_timeout|connection_limit|pool_timeout)$/,
+  },
+} as const;
 
 /** A database to read, with what may be shown of it. */
 export interface DatabaseUrl {
@@ -91,16 +87,17 @@ const notValid =
 
 /** Refuses what would be ignored otherwise: the password could be sent without encryption, or to another server. */
 function checkParameters({ searchParams }: URL, dialect: Dialect): void {
-  const known = [...otherParameters[dialect], ...encryptionParameters[dialect]];
+  const { others, encryption, ignored, encryptionModes } = urlForms[dialect];
+  const known: readonly string[] = [...others, ...encryption];
   for (const [name, value] of searchParams) {
-    if (!known.includes(name) && !ignoredParameters[dialect].test(name)) {
+    if (!known.includes(name) && !ignored.test(name)) {
       // This may be what follows an unencoded & in it.
       if (searchParams.has('password')) throw new SourceError(notValid);
       throw new SourceError(
         `the source URL has an unknown parameter ${name}: write one of ${known.join(', ')} (for TLS, sslmode=verify-full), or remove it`,
       );
     }
-    if (/^ssl-?mode$/.test(name) && !encryptionModes[dialect].test(value))
+    if (/^ssl-?mode$/.test(name) && !encryptionModes.test(value))
       throw new SourceError(
         `the source URL has ${name}=${value}, which cannot be used: write ${name}=verify-full for TLS, or ${name}=disable`,
       );
@@ -115,7 +112,7 @@ function placeIn({ searchParams }: URL): string {
 
 function passwordFrom(env: NodeJS.ProcessEnv, dialect: Dialect): string | undefined {
   const { SOURCE_PASSWORD: password, SOURCE_PASSWORD_FILE: file } = env;
-  if (!file) return password ?? env[passwordVariables[dialect]];
+  if (!file) return password ?? env[urlForms[dialect].passwordVariable];
   if (password) {
     throw new SourceError('SOURCE_PASSWORD and SOURCE_PASSWORD_FILE are both set: set only one of them');
   }
