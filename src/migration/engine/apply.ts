@@ -85,7 +85,7 @@ async function applyLocked(
   // A source without a version is read again from its beginning.
   const basis = source.version === undefined ? undefined : { version: source.version, servers, seed };
   const keeper = createRoundKeeper(context, round, basis);
-  const load = createLoad(context, keeper, { resumeAt: round.loaded?.rows ?? 0, servers }, pacer);
+  const load = createLoad(context, keeper, pacer, servers, round.loaded?.rows);
   const isPruning = choice.prune === true && isDue;
   const finalStep = isDue ? choice.finalStep : undefined;
   try {

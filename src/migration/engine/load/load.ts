@@ -6,7 +6,7 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { replicationIdsOf } from '../../../redis/connection/client.ts';
 import { denylistKey } from '../../../redis/keys.ts';
 import { registerOrganization } from '../../../redis/organizations.ts';
-import type { Entity, RecordOf } from '../../records/records.ts';
+import type { Entity } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
@@ -39,18 +39,16 @@ export function isLoaded(entity: Entity, { isLoading }: Organization): boolean {
   return isLoading && entity !== 'organizations' && entity !== 'api-keys';
 }
 
-interface LoadStart {
-  /** So many rows of the source were loaded by an earlier attempt. */
-  resumeAt: number;
-  /** As replicationIdsOf. */
-  servers: string;
-}
-
+/**
+ * `resumeAt`: so many rows of the source were loaded by an earlier attempt; `servers`: as replicationIdsOf, before anything
+ * is loaded.
+ */
 export function createLoad(
   context: LockedContext,
   keeper: RoundKeeper,
-  { resumeAt, servers }: LoadStart,
   pacer: Pacer,
+  servers: string,
+  resumeAt = 0,
 ) {
   const { store, prefix, epoch, claim, issues, tallies, organizations } = context;
   const load = async (
@@ -71,12 +69,6 @@ export function createLoad(
     await keeper.begin();
     await beginLoad(context, organization);
     organization.isLoading = true;
-  };
-
-  const reportDuplicate = (entity: Entity, item: Item): void => {
-    const detail = 'has the same identity as an earlier record, comes later, and wins';
-    tallies.add(entity, item.organization.id, 'duplicate');
-    issues.add({ entity, reason: 'duplicate', where: placeOf(item), detail, ...subjectOf(item.record) });
   };
 
   /** Those of these profiles whose usernames are denied: by then, the denylists are in Redis. */
@@ -142,13 +134,16 @@ export function createLoad(
     const fresh = items.filter(({ seq }) => seq >= resumeAt);
     const results = (await putRecords(context, entity, fresh)).values();
     for (const item of items) {
-      const { organization, isRepeated, seq } = item;
+      const { organization, isRepeated, seq, record } = item;
       const outcome = seq < resumeAt ? undefined : results.next().value?.outcome;
-      if (isRepeated && outcome !== 'created') reportDuplicate(entity, item);
-      else tallies.add(entity, organization.id, 'created');
-      if (entity !== 'denylist') continue;
-      const { username } = item.record as RecordOf['denylist'];
-      denied.add(organization.id, normalizedIn(organization, username));
+      const isDuplicate = isRepeated && outcome !== 'created';
+      tallies.add(entity, organization.id, isDuplicate ? 'duplicate' : 'created');
+      if (isDuplicate) {
+        const detail = 'has the same identity as an earlier record, comes later, and wins';
+        issues.add({ entity, reason: 'duplicate', where: placeOf(item), detail, ...subjectOf(record) });
+      }
+      if (entity === 'denylist')
+        denied.add(organization.id, normalizedIn(organization, subjectOf(record).username));
     }
   };
 

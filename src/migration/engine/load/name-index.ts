@@ -19,6 +19,8 @@ export interface NameClaim {
   organization: Organization;
   /** Normalized; '' for none. */
   name: string;
+  /** Of the name; of the user where there is none, so that such records are spread as well. */
+  hash: string;
   userId: string;
   /** Rows of the source before the record. */
   seq: number;
@@ -39,13 +41,12 @@ export function createNameIndex(
   const lines = createPartitions(workspace);
   let added = 0;
   return {
-    add: ({ organization: { number }, name, userId, seq, place, isWritten }: NameClaim): void => {
+    add: ({ organization, name, userId, seq, place, isWritten }: Omit<NameClaim, 'hash'>): void => {
       added += 1;
-      // Records without a name are spread as well.
       const hash = nameHash(name === '' ? userId : name);
+      const key = organization.number + separator + name + separator + hash;
       const state = isWritten ? written : setAside;
-      const claim = state + userId + separator + seq + separator + place;
-      lines.add(partitionOf(hash), number + separator + name + separator + hash + claim);
+      lines.add(partitionOf(hash), key + state + userId + separator + seq + separator + place);
     },
     /**
      * Writes the index, without the names of records that are set aside. Gives those that are yet to be set aside, some
@@ -57,12 +58,13 @@ export function createNameIndex(
       for (const own of lines.all()) {
         const contested: NameClaim[] = [];
         const buckets = new Map<Organization, Map<number, string[]>>();
-        for (const { name, hash, claims } of namesIn(own, owners)) {
-          const isShared = name !== '' && claims.some(({ userId }) => userId !== claims[0]?.userId);
+        for (const claims of claimsByName(own, owners)) {
+          const [first] = claims;
+          const isShared = first.name !== '' && claims.some(({ userId }) => userId !== first.userId);
           for (const claim of claims) {
             if (!claim.isWritten) continue;
             if (isShared || isContested(claim)) contested.push(claim);
-            else if (name !== '') putInBucket(buckets, claim, hash);
+            else if (claim.name !== '') putInBucket(buckets, claim);
           }
         }
         for (const [organization, rows] of buckets)
@@ -79,8 +81,7 @@ export function createNameIndex(
 
 function putInBucket(
   buckets: Map<Organization, Map<number, string[]>>,
-  { organization, name, userId }: NameClaim,
-  hash: string,
+  { organization, name, hash, userId }: NameClaim,
 ): void {
   const rows = getOrInsert(buckets, organization, () => new Map<number, string[]>());
   const bucket = bucketOf(hash, bucketCount(organization.namesToCome));
@@ -90,16 +91,12 @@ function putInBucket(
 // What a line says about a record.
 const [setAside, written] = ['a', 'w'];
 
-interface IndexedName {
-  /** Normalized; '' for all records without one. */
-  name: string;
-  hash: string;
-  claims: NameClaim[];
-}
-
-/** Groups the lines about one name. */
-function namesIn(lines: readonly string[], owners: readonly Organization[]): Iterable<IndexedName> {
-  const names = new Map<string, IndexedName>();
+/** Reads lines of one partition; the records of an organization with the same name, or without one, are together. */
+function claimsByName(
+  lines: readonly string[],
+  owners: readonly Organization[],
+): Iterable<[NameClaim, ...NameClaim[]]> {
+  const names = new Map<string, NameClaim[]>();
   for (const line of lines) {
     const numberEnd = line.indexOf(separator);
     const nameEnd = line.indexOf(separator, numberEnd + 1);
@@ -108,20 +105,17 @@ function namesIn(lines: readonly string[], owners: readonly Organization[]): Ite
     const seqEnd = line.indexOf(separator, userEnd + 1);
     const organization = owners[Number(line.slice(0, numberEnd))];
     if (organization === undefined) continue;
-    const name = line.slice(numberEnd + 1, nameEnd);
-    const found = getOrInsert(names, line.slice(0, nameEnd), () => {
-      return { name, hash: line.slice(nameEnd + 1, hashEnd), claims: [] };
-    });
-    found.claims.push({
+    getOrInsert(names, line.slice(0, nameEnd), () => []).push({
       organization,
-      name,
+      name: line.slice(numberEnd + 1, nameEnd),
+      hash: line.slice(nameEnd + 1, hashEnd),
       userId: line.slice(hashEnd + 1, userEnd),
       seq: Number(line.slice(userEnd + 1, seqEnd)),
       place: line.slice(seqEnd + 1),
       isWritten: line[hashEnd] === written,
     });
   }
-  return names.values();
+  return names.values() as Iterable<[NameClaim, ...NameClaim[]]>;
 }
 
 /** The partition of a hash: where an index has more buckets than there are partitions, none is in two. */
