@@ -110,15 +110,10 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
 
   const stream = async function* (select: string, where: string, columns: readonly PostgresColumn[]) {
     const copy = client.query(copyTo(`COPY (${select}\n) TO STDOUT`, { highWaterMark: pageBytes }));
-    let isWhole = false;
     try {
       for await (const lines of wholeLines(copy)) yield readPage(lines, columns);
-      isWhole = true;
     } catch (error) {
       throw explain(error, address, where);
-    } finally {
-      // The server would first send the rest of an abandoned result.
-      if (!isWhole) disconnect();
     }
   };
 
@@ -151,6 +146,7 @@ export async function openPostgres(address: DatabaseUrl, signal?: AbortSignal): 
       return plan?.Plan['Plan Rows'];
     },
     first: async (select, where) => (await run(select, where)).rows[0],
+    // Without waiting for the rest of a result that is being read.
     close: async () => await client.end(),
   };
 }
