@@ -131,12 +131,11 @@ export function createLoad(
   };
 
   const takeOthers = async (entity: Entity, items: readonly Item[]): Promise<void> => {
-    const fresh = items.filter(({ seq }) => seq >= resumeAt);
-    const results = (await putRecords(context, entity, fresh)).values();
-    for (const item of items) {
-      const { organization, isRepeated, seq, record } = item;
-      const outcome = seq < resumeAt ? undefined : results.next().value?.outcome;
-      const isDuplicate = isRepeated && outcome !== 'created';
+    // Also those that were written by an earlier attempt: it changes nothing.
+    const results = await putRecords(context, entity, items);
+    for (const [position, item] of items.entries()) {
+      const { organization, isRepeated, record } = item;
+      const isDuplicate = isRepeated && results[position]?.outcome !== 'created';
       tallies.add(entity, organization.id, isDuplicate ? 'duplicate' : 'created');
       if (isDuplicate) {
         const detail = 'has the same identity as an earlier record, comes later, and wins';
@@ -153,6 +152,7 @@ export function createLoad(
       organization.exists || organization.isLoading ? undefined : begin(organization),
     /** Writes records of organizations that are being loaded, or sets them aside. Resolves when there is room for more. */
     take: async (entity: Entity, items: readonly Item[], aside: Spool): Promise<void> => {
+      if (items.length === 0) return;
       await pacer.wait(items.filter(({ seq }) => seq >= resumeAt).length);
       // Records that were not accepted must not count as loaded.
       context.signal.throwIfAborted();

@@ -59,11 +59,10 @@ export async function assessSource(
     await compareItems(context, entity, isVerifying ? items : writable, { spool, isSettled });
   };
   const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {
-    const toLoad = items.filter(({ organization }) => isLoaded(entity, organization));
-    if (load === undefined || toLoad.length === 0) return compare(entity, items);
-    if (toLoad.length === items.length) return load.take(entity, toLoad, spool);
-    const others = items.filter(({ organization }) => !isLoaded(entity, organization));
-    return settleAll([load.take(entity, toLoad, spool), compare(entity, others)]);
+    const isToLoad = ({ organization }: Item): boolean => isLoaded(entity, organization);
+    const toLoad = items.filter(isToLoad);
+    const others = items.filter((item) => !isToLoad(item));
+    return settleAll([load?.take(entity, toLoad, spool), compare(entity, others)]);
   };
   progress.next();
   const phase = isVerifying ? 'verifying' : 'reading';
