@@ -15,6 +15,9 @@ import { recordVerified } from '../../src/cutover/verdict/verified.ts';
 import { storeTime } from '../../src/redis/connection/client.ts';
 import { script } from '../../src/redis/connection/script-loader.ts';
 import { cutoverKey, forwardedOrganizationsKey } from '../../src/redis/keys.ts';
+import { describeWithPostgres } from '../support/servers/describe-with.ts';
+import { runPostgres, startPostgres } from '../support/servers/postgres.ts';
+import type { PrivateServer } from '../support/servers/private-server.ts';
 import { createTool, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { useTestStore } from '../support/use-store.ts';
 
@@ -240,7 +243,7 @@ describe('apply --copy-pictures', () => {
     const copied = await tool.json(...apply, '--copy-pictures', place);
     expect(copied.json).toMatchObject({ pictures: { copied: 2, failed: 1 } });
     expect(copied.out + JSON.stringify(copied.json)).toContain(
-      'may have changed since the source was written',
+      'may have changed since the files were written',
     );
     expect(await store.hget(`${own}p:u1`, 'pu')).toBe('https://old.example.com/u1');
     await store.hset(`${own}cutover:adoptions`, 'unmarked-upload', written + 1);
@@ -248,6 +251,24 @@ describe('apply --copy-pictures', () => {
     expect((await tool.json(...apply, '--copy-pictures', place)).json).toMatchObject({
       pictures: { copied: 0 },
     });
+  });
+
+  test('takes a folder of unknown age to be older than every change of a user', async () => {
+    const tool = createTool();
+    const place = newFolder();
+    for (const user of ['u1', 'u2']) writeFileSync(join(place, user), png);
+    const rows = ['u1', 'u2'].map((userId) => ({
+      organizationId: 'acme',
+      userId,
+      profilePictureUrl: `https://old.example.com/${userId}`,
+    }));
+    const apply = ['apply', '--source', writeSource({ profiles: rows })];
+    await tool.json(...apply);
+    const own = `${tool.prefix}{acme}:p:u1`;
+    await store.hset(own, 'as', 1, 'at', await storeTime(store));
+    const copied = await tool.json(...apply, '--copy-pictures', place);
+    expect(copied.json).toMatchObject({ pictures: { copied: 1, failed: 1 } });
+    expect(await store.hget(own, 'pu')).toBe('https://old.example.com/u1');
   });
 
   test('leaves a file in the folder to which several URLs lead, since it is the picture of only one user', async () => {
@@ -291,5 +312,47 @@ describe('apply --copy-pictures', () => {
     ['no address', false],
   ])('treats %s as public: %p', (address, isPublic) => {
     expect(isPublicAddress(address)).toBe(isPublic);
+  });
+});
+
+describeWithPostgres('apply --copy-pictures FOLDER of a database', () => {
+  let database: PrivateServer;
+  beforeAll(async () => {
+    database = await startPostgres();
+  });
+  afterAll(async () => {
+    await database.stop();
+  });
+
+  test('takes the files to be as old as --as-of says, whenever the database was read', async () => {
+    const tool = createTool();
+    const url = database.url('postgres');
+    await runPostgres(
+      url,
+      'CREATE TABLE players (id text PRIMARY KEY)',
+      "INSERT INTO players VALUES ('u1'), ('u2')",
+    );
+    const mapping = join(newFolder(), 'map.yaml');
+    writeFileSync(
+      mapping,
+      `entities:
+  profiles:
+    query: SELECT 'acme' AS "organizationId", id AS "userId", 'https://old.example.com/' || id AS "profilePictureUrl" FROM players
+    key: [userId]
+`,
+    );
+    const apply = ['apply', '--source', url, '--mapping', mapping];
+    await tool.json(...apply);
+    const place = newFolder();
+    for (const user of ['u1', 'u2']) writeFileSync(join(place, user), png);
+    const ofUser = (user: string): string => `${tool.prefix}{acme}:p:${user}`;
+    const adoptedAt = await storeTime(store);
+    await store.hset(ofUser('u1'), 'as', 1, 'at', adoptedAt);
+    const copy = [...apply, '--copy-pictures', place];
+    expect((await tool.json(...copy)).json).toMatchObject({ pictures: { copied: 1, failed: 1 } });
+    expect(await store.hget(ofUser('u1'), 'pu')).toBe('https://old.example.com/u1');
+    const asOf = new Date(adoptedAt + 1).toISOString();
+    expect((await tool.json(...copy, '--as-of', asOf)).json).toMatchObject({ pictures: { copied: 1 } });
+    expect(await store.hget(ofUser('u1'), 'po')).toBe('https://old.example.com/u1');
   });
 });

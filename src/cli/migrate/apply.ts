@@ -8,6 +8,7 @@ import type { MigrationContext } from '../../migration/engine/context.ts';
 import { UsageError } from '../../migration/errors.ts';
 import { problems } from '../../migration/engine/issues.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
+import { isDatabaseUrl } from '../../migration/sources/databases/urls.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
@@ -70,8 +71,11 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
     if (hasChanged(applied, sumOf(figures))) await beforeChange();
     return reportOf(chosen, context, choice, applied, { figures, pictures, isVerifyWithdrawn });
   };
+  // Beside a database, which is read as it is now, it is the age of the folder.
+  const isOfFolder = typeof copyPictures === 'string' && isDatabaseUrl(choice.source);
+  const asOf = isOfFolder ? undefined : choice.asOf;
   try {
-    return await withSource('apply', environment, { ...choice, writes: true }, work);
+    return await withSource('apply', environment, { ...choice, asOf, writes: true }, work);
   } catch (error) {
     if (isVerifyWithdrawn) environment.err.write(`${verifyWithdrawn}\n`);
     throw error;
@@ -167,7 +171,7 @@ function titleOf({ kind, isResumed, completedRenames }: Applied, run: string): s
 
 async function copy(
   { config }: CliEnvironment,
-  { copyPictures: place, allowPrivateAddresses = false, rate }: ApplyChoice,
+  { copyPictures: place, asOf = 0, allowPrivateAddresses = false, rate }: ApplyChoice,
   scope: Scope,
   context: MigrationContext,
 ): Promise<Copied> {
@@ -176,7 +180,7 @@ async function copy(
   const media = await openMediaStore(config.mediaUrl, config);
   const copied = await copyPictures(scope, context, {
     media,
-    folder: place === true ? undefined : place,
+    folder: typeof place === 'string' ? { place, asOf } : undefined,
     allowPrivate: allowPrivateAddresses,
     pacer: createPacer(rate, context.signal),
   });

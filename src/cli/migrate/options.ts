@@ -26,7 +26,7 @@ export function addSourceOptions<Own extends Command>(command: Own): Own {
       .option('--org <organization>', 'only this organization', parseId)
       .option(
         '--as-of <time>',
-        'for files, during a cut-over: when their export began, by the clock of Redis, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
+        'for files, also those of --copy-pictures, during a cut-over: when their export began, by the clock of Redis, such as 2026-01-31T18:00:00Z; what the bridge has taken over from the legacy service since is left alone',
         parseInstant,
       )
       .addOption(runOption())

@@ -16,8 +16,11 @@ import type { RecordOf } from '../records/records.ts';
 
 export interface CopyOptions {
   media: MediaStore;
-  /** The folder of the files; without it, they are fetched from their URLs. */
-  folder?: string | undefined;
+  /**
+   * The folder of the files, and a time at which they existed there, by the store's clock in ms: 0 if unknown. Without it,
+   * they are fetched from their URLs.
+   */
+  folder?: { readonly place: string; readonly asOf: number } | undefined;
   allowPrivate: boolean;
   pacer: Pacer;
 }
@@ -49,7 +52,7 @@ export async function copyPictures(
   const read = async (url: string): Promise<Buffer> =>
     folder === undefined || shared === undefined
       ? await fetchPicture(url, { ...options, signal })
-      : await readPicture(url, folder, shared);
+      : await readPicture(url, folder.place, shared);
   for await (const batch of scope.source.read('profiles', { ...scope, signal })) {
     const wanted = await notYetCopied(context, batch);
     await forEachConcurrently(wanted, atOnce, async ({ record, where }) => {
@@ -94,15 +97,14 @@ async function notYetCopied(
 
 /** Puts a stored picture in the place of its URL; false if the profile has another picture by now. */
 async function replaceUrl(
-  { store, organizations, epoch, claim, snapshotAt }: MigrationContext,
+  { store, organizations, epoch, claim }: MigrationContext,
   { media, folder }: CopyOptions,
   { organizationId, userId, profilePictureUrl: url = '' }: RecordOf['profiles'],
   read: (url: string) => Promise<Buffer>,
 ): Promise<boolean> {
   const { base } = await organizations.find(organizationId);
   const now = await storeTime(store);
-  // The files of a folder are taken to be as old as the source.
-  const fetchedFrom = folder === undefined ? now : Math.min(now, snapshotAt ?? now);
+  const fetchedFrom = Math.min(now, folder?.asOf ?? now);
   const adopted = (await store.hget(profileKey(base, userId), 'as')) ?? '';
   const bytes = await read(url);
   const pictures = createPictures(store, media);
@@ -122,7 +124,8 @@ async function replaceUrl(
   await pictures.discard(base, file);
   if (outcome === 'lapsed') throw new PictureError('took too long to store');
   if (outcome === 'in-doubt') {
-    const since = folder === undefined ? 'while it was copied' : 'since the source was written';
+    const since =
+      folder === undefined ? 'while it was copied' : 'since the files were written (--as-of says when)';
     throw new PictureError(`may have changed ${since}`);
   }
   return false;

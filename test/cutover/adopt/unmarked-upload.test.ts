@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import sharp from 'sharp';
+import { storeTime } from '../../../src/redis/connection/client.ts';
 import { gapsKey, profileKey } from '../../../src/redis/keys.ts';
 import { startLegacyBridge } from '../../support/legacy/bridge.ts';
 import { startRedis } from '../../support/redis.ts';
@@ -51,7 +52,8 @@ test('a copy of a picture from before an upload while Redis was away is a differ
 
   expect(await tool.json('verify', ...source)).toMatchObject({ json: { ok: false, differences: 1 } });
   await draw('#654321');
-  expect(await tool.json('apply', ...source, '--copy-pictures', pictures)).toMatchObject({
+  const asOf = new Date(await storeTime(store)).toISOString();
+  expect(await tool.json('apply', ...source, '--copy-pictures', pictures, '--as-of', asOf)).toMatchObject({
     exitCode: 0,
     json: { pictures: { copied: 1 } },
   });

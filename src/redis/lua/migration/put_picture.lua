@@ -11,7 +11,7 @@
 -- 'lapsed'    the copy was pending for too long, and the sweep may remove it: nothing was done
 
 -- adopted: the number of the user's last adoption before the copy was fetched, '' for none; fetched_from: a time before
--- both (ms), for a file of a folder a time at which it existed
+-- both (ms), for a file of a folder a time at which it existed, 0 if unknown
 local user, url, adopted, fetched_from, file, most_pending_ms = unpack(ARGV, 2)
 local profile = profile_key(user)
 local have = redis.call('HMGET', profile, 'pu', 'pr', 'pf', 'as', 'at')
