@@ -7,7 +7,7 @@ import { readOwnProfile } from '../redis/profiles.ts';
 import { beginDenylistChange } from './adopt/denylist-change.ts';
 import {
   forwardChange,
-  outcomeDelay,
+  recordUnmarked,
   settleUnmarked,
   type MirrorOptions,
   type Settle,
@@ -111,16 +111,14 @@ export function createTraffic(options: TrafficOptions) {
     const { operation, credentials, found, admission } = change;
     // Without credentials there is nobody whose change it could be.
     if (credentials === undefined) return () => Promise.resolve();
+    const isUpload = operation === 'putProfile' && isMultipart(change.request.headers);
     if (admission.mode !== 'mirror') {
       return async ({ kind }) => {
-        const { organizationId } = credentials;
-        if (kind === 'left-behind') findings.recordGap(organizationId, 'unmarked-change', 0);
         // It may take effect in mirror. Not with an unknown key: anybody could make up organizations with gaps.
-        if (kind === 'unknown' && found?.kind === 'known')
-          findings.recordGap(organizationId, 'unmarked-change', outcomeDelay(legacy));
+        if (kind === 'left-behind' || (kind === 'unknown' && found?.kind === 'known'))
+          recordUnmarked(mirror, credentials.organizationId, 'unmarked-change', kind, isUpload);
       };
     }
-    const isUpload = operation === 'putProfile' && isMultipart(change.request.headers);
     const unmarked = (gap: Gap): Settle => settleUnmarked(mirror, credentials, gap, isUpload);
     // Otherwise anybody could hold up others, and leave keys behind by making up organizations.
     if (found?.kind === 'unknown') return unmarked('unknown-key');

@@ -98,16 +98,27 @@ async function outcomeOf(response: LegacyResponse, whole: Buffer | undefined): P
   return { kind: status >= 400 && status < 500 ? 'refused' : 'unknown' };
 }
 
-/**
- * Settles a change that could not be marked: if the legacy service makes it, a gap is recorded. `isUpload`: it may bring
- * a picture.
- */
+/** Records that the legacy service may have a change that was not marked. `isUpload`: it may have brought a picture. */
+export function recordUnmarked(
+  { legacy, findings }: Pick<MirrorOptions, 'legacy' | 'findings'>,
+  organizationId: string,
+  gap: Gap,
+  kind: ChangeOutcome['kind'],
+  isUpload: boolean,
+): void {
+  const pendingMs = kind === 'unknown' ? outcomeDelay(legacy) : 0;
+  findings.recordGap(organizationId, gap, pendingMs);
+  if (isUpload) findings.recordGap(organizationId, 'unmarked-upload', pendingMs);
+}
+
+/** Settles a change that could not be marked: if the legacy service makes it, a gap is recorded. */
 export function settleUnmarked(
-  { store, legacy, findings }: MirrorOptions,
+  options: MirrorOptions,
   { organizationId, base }: Credentials,
   gap: Gap,
   isUpload = false,
 ): Settle {
+  const { store, findings } = options;
   if (!findings.hasRoomFor(organizationId)) {
     throw new ProblemError(
       'store-unavailable',
@@ -116,12 +127,9 @@ export function settleUnmarked(
   }
   return async ({ kind }) => {
     if (kind === 'refused') return;
-    const isUnknown = kind === 'unknown';
     // That an organization that is unknown here exists, only an accepted change shows.
-    const mayBeMadeUp = isUnknown && gap === 'unknown-key';
+    const mayBeMadeUp = kind === 'unknown' && gap === 'unknown-key';
     if (mayBeMadeUp && !(await organizationExists(store, base).catch(() => true))) return;
-    const pendingMs = isUnknown ? outcomeDelay(legacy) : 0;
-    findings.recordGap(organizationId, gap, pendingMs);
-    if (isUpload) findings.recordGap(organizationId, 'unmarked-upload', pendingMs);
+    recordUnmarked(options, organizationId, gap, kind, isUpload);
   };
 }

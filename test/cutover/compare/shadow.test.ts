@@ -175,4 +175,15 @@ describe('in shadow mode', () => {
       for: true,
     });
   });
+
+  test('an upload that may still take effect in mirror is on record as one: a copy of that picture may be older', async () => {
+    here.legacy.behaviour.reset = 'before';
+    const body = new FormData();
+    body.append('profilePicture', new Blob(['new'], { type: 'image/png' }), 'new.png');
+    const { status } = await here.send(player, 'PUT', '/api/profile/', { body });
+    here.legacy.behaviour.reset = undefined;
+    expect(status).toBe(502);
+    const reasons = ({ gaps }: ComparisonSummary) => gaps.map(({ reason }) => reason);
+    await summaryOnce((summary) => reasons(summary).includes('unmarked-upload'));
+  });
 });
