@@ -164,6 +164,19 @@ describe('an organization that Redis does not know', () => {
     expect(await loaded()).toMatchObject({ seed: first?.seed, servers: first?.servers });
   });
 
+  test('is resumed where a version before this one has written a profile with a denied username', async () => {
+    const tool = createTool();
+    const denylist = [{ organizationId: 'acme', username: 'name-0' }];
+    const source = writeSource({ denylist, profiles: profiles(1000) });
+    await killedWhileLoading(tool, source, 50);
+    await store.hset(`${tool.prefix}{acme}:p:user-0`, { u: 'name-0', t: '' });
+    expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({
+      exitCode: 0,
+      json: { resumed: true, created: 1001, updated: 0 },
+    });
+    expect(await faultsIn(store, tool.prefix)).toEqual([]);
+  });
+
   test('is refused and loaded from the start if Redis fails over meanwhile and may have lost some of it', async () => {
     const redis = await startRedis();
     const client = await openTestStore(redis.url);
