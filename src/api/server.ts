@@ -48,8 +48,11 @@ export async function listen(
 ) {
   let draining = false;
   const answer: RequestListener = (request, response) => {
-    // This connection is closing: requests after the last response are discarded.
-    if (request.socket.writableEnded || request.socket.destroyed) return;
+    // This connection is closing: requests after the last response are discarded, and so are their bodies.
+    if (request.socket.writableEnded || request.socket.destroyed) {
+      request.resume();
+      return;
+    }
     const { url = '' } = request;
     const isValidTarget = url.startsWith('/') || url === '*' || (absoluteForm.test(url) && URL.canParse(url));
     const invalidTarget = 'a target that is neither a path nor an http URL';

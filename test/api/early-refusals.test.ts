@@ -27,11 +27,15 @@ const part = Buffer.alloc(64 * 1024);
 function beginUpload(version: string, headers = '', url = bridge.url): Socket {
   // The server's end must not end this side: the client goes on sending.
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
-  socket.write(
-    `PUT /api/profile/ HTTP/${version}\r\nHost: x\r\n${headers}X-Platform-Organization-Id: x\r\nX-Api-Key: wrong\r\n` +
-      `Content-Type: multipart/form-data; boundary=x\r\nContent-Length: ${announced}\r\n\r\n`,
-  );
+  socket.write(headOf(version, headers));
   return socket;
+}
+
+function headOf(version: string, headers = ''): string {
+  return (
+    `PUT /api/profile/ HTTP/${version}\r\nHost: x\r\n${headers}X-Platform-Organization-Id: x\r\nX-Api-Key: wrong\r\n` +
+    `Content-Type: multipart/form-data; boundary=x\r\nContent-Length: ${announced}\r\n\r\n`
+  );
 }
 
 /** Sends the rest of the body once the response is there; resolves to whether the connection then closed without an error. */
@@ -66,6 +70,15 @@ describe('a client that keeps sending its body after it was refused gets the res
     expect(response).toMatch(/^HTTP\/1\.1 401 /);
     expect(response).toMatch(/^connection: close\r$/im);
     expect(response).toMatch(/"code":"invalid-api-key"/);
+    expect(hadError).toBe(false);
+  });
+
+  test('that pipelines another upload, which is not answered', async () => {
+    const socket = beginUpload('1.1');
+    socket.write(Buffer.alloc(announced));
+    socket.write(headOf('1.1'));
+    const { response, hadError } = await finishUpload(socket);
+    expect(response.match(/^HTTP/gm)).toHaveLength(1);
     expect(hadError).toBe(false);
   });
 
