@@ -63,10 +63,10 @@ async function startOn(
 ): Promise<RedisProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'pbtest-redis-'));
   const place = ['--port', String(port), '--bind', '127.0.0.1'];
-  // A sentinel takes its file first, and knows nothing of persistence.
+  // A sentinel takes its file first, and knows nothing of persistence. A replica is not made to wait for others.
   const all = args.includes('--sentinel')
     ? [...args, ...place]
-    : [...place, '--save', '', '--appendonly', 'no', ...args];
+    : [...place, '--save', '', '--appendonly', 'no', '--repl-diskless-sync-delay', '0', ...args];
   const script = fileURLToPath(new URL('redis-process.sh', import.meta.url));
   const wrapper = spawn('sh', [script, folder === undefined ? 'remove' : 'keep', dir, ...all], {
     detached: true,
