@@ -16,7 +16,7 @@ test('a whole cut-over while bridges are killed loses nothing, and no client not
     pause: [3, 10],
     kills: 0,
     // A take-over has to wait until nothing can take effect any more that a killed bridge has forwarded.
-    mostKills: 3,
+    mostKills: 2,
     seed: 1,
     say: (_, line) => void events.push(line),
   };
