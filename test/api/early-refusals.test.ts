@@ -247,9 +247,16 @@ async function leaveUploadUnsent(url: string): Promise<number> {
   return await overHttp2(url, headers, Buffer.alloc(20_000));
 }
 
+/** A session that is closed stays open, too, while something of its stream is unread. */
+const sessions: http2.ClientHttp2Session[] = [];
+afterAll(() => {
+  for (const session of sessions) session.destroy();
+});
+
 /** Sends a request over HTTP/2, on a connection of its own, or only a part of it, and cancels it once there is a status. */
 async function overHttp2(url: string, headers: http2.OutgoingHttpHeaders, body?: Buffer): Promise<number> {
   const session = http2.connect(url);
+  sessions.push(session);
   const stream = session.request(headers);
   stream.on('error', () => {});
   if (body !== undefined) stream.write(body);
