@@ -8,21 +8,13 @@ export const leaseMs = 5000;
 const margin = 500;
 
 /** A key in Redis that one holder has at a time, and renews. */
-export type Lease = ReturnType<typeof keepLease>;
+export type Lease = NonNullable<Awaited<ReturnType<typeof claimLease>>>;
 
 /** Takes a lease; undefined while another holder has it. */
-export async function claimLease(
-  store: RedisClient,
-  key: string,
-  holder: string,
-): Promise<Lease | undefined> {
+export async function claimLease(store: RedisClient, key: string, holder: string) {
   const sentAt = performance.now();
   if ((await compareAndSwap(store, key, '', holder, leaseMs)) !== '') return undefined;
-  return keepLease(store, key, holder, sentAt);
-}
-
-/** Renews a lease that was taken by a request sent at `sentAt`, by the monotonic clock: Redis starts to count later. */
-export function keepLease(store: RedisClient, key: string, holder: string, sentAt: number) {
+  // By the monotonic clock; Redis starts to count later.
   let heldUntil = sentAt + leaseMs - margin;
   const stop = repeat(async () => {
     const at = performance.now();

@@ -28,6 +28,11 @@ interface Drawn {
 
 export const drawAdoption = script<[user: string, own: number | ''], Drawn>('cutover/adopt/draw');
 
+export const beginChange = script<
+  [epoch: number, index: '', user: string, waitMs: number, form: '1' | ''],
+  number
+>('cutover/adopt/begin_change');
+
 export const settleChange = script<[user: string, number: number | '', due: number], null>(
   'cutover/adopt/settle_change',
 );

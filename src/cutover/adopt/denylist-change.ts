@@ -9,14 +9,10 @@ import { readWriteSnapshot } from '../../redis/changes.ts';
 import type { Gap } from '../compare/pending.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { namesNotAdded, stringsIn } from '../forward/denylist-answers.ts';
-import { keepLease, leaseMs } from '../lease.ts';
+import { claimLease, type Lease } from '../lease.ts';
+import { beginChange, settleChange } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
 
-const beginChange = script<
-  [epoch: number, index: '', token: string, leaseMs: number, waitMs: number],
-  number
->('cutover/adopt/begin_denylist_change');
-const endChange = script<[token: string, number: number], null>('cutover/adopt/end_denylist_change');
 type PartKind = 'ban' | 'remove' | 'stage' | 'commit';
 const applyRows = script<
   [epoch: number, index: string, token: string, number: number, kind: PartKind, rows: string, keyId: string],
@@ -45,18 +41,20 @@ export async function beginDenylistChange(
   const token = randomUUID();
   const deadline = performance.now() + maxWaitMs;
   await findings.register(organizationId);
-  let sentAt: number;
-  let number: number;
-  for (;;) {
-    sentAt = performance.now();
-    number = await beginChange(store, base, epoch, '', token, leaseMs, visibleAfter(legacy));
-    if (number > 0) break;
+  let lease: Lease | undefined;
+  while ((lease = await claimLease(store, denylistChangeKey(base), token)) === undefined) {
     if (signal.aborted || performance.now() > deadline) {
       throw new ProblemError('overloaded', 'Another change of this denylist is under way.');
     }
     await sleep(pause);
   }
-  const lease = keepLease(store, denylistChangeKey(base), token, sentAt);
+  const { release } = lease;
+  const number = await beginChange(store, base, epoch, '', '', visibleAfter(legacy), '').catch(
+    async (error: unknown) => {
+      await release().catch(() => {});
+      throw error;
+    },
+  );
 
   /**
    * Applies an accepted change as the legacy service answered it; returns the gap that is left if that is not possible.
@@ -152,8 +150,11 @@ export async function beginDenylistChange(
       findings.recordGap(organizationId, gap, outcomeDelay(legacy));
       await findings.flush();
     }
-    await lease.stop();
-    await endChange(store, base, token, number);
+    try {
+      await settleChange(store, base, '', number, 0);
+    } finally {
+      await release();
+    }
   }
 
   return async (outcome) => {

@@ -1,18 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangedProfile, Profile } from '../../contract/types.gen.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
-import { script } from '../../redis/connection/script-loader.ts';
 import { isOutdated } from '../../redis/changes.ts';
 import { differingFields, toShown, type ComparedField, type Shown } from '../compare/compare.ts';
 import type { ForwardedChange, Credentials } from '../forward/calls.ts';
 import { isMultipart } from '../forward/headers.ts';
 import type { Admission } from '../switch/instance.ts';
-import { adoptProfile, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
+import { adoptProfile, beginChange, settleChange, type Adoption, type AdoptionOutcome } from './adoption.ts';
 import { outcomeDelay, visibleAfter, type MirrorOptions, type Settle } from './mirrored-change.ts';
-
-const beginChange = script<[epoch: number, index: '', user: string, waitMs: number, form: '1' | ''], number>(
-  'cutover/adopt/begin_change',
-);
 
 /** Creates what marks a user as changed by a request that is about to be forwarded. */
 export function createProfileMarks(options: MirrorOptions) {

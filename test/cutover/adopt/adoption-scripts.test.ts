@@ -25,8 +25,6 @@ import { useTestStore } from '../../support/use-store.ts';
 
 const storeAdopted = script<(string | number)[], string>('cutover/adopt/profile');
 const beginChange = script<(string | number)[], number>('cutover/adopt/begin_change');
-const beginDenylistChange = script<(string | number)[], number>('cutover/adopt/begin_denylist_change');
-const endDenylistChange = script<(string | number)[], null>('cutover/adopt/end_denylist_change');
 const applyDenylist = script<(string | number)[], string>('cutover/adopt/denylist');
 
 const store = await useTestStore();
@@ -69,10 +67,10 @@ describe('an adoption', () => {
 
   test('that was drawn before a denylist change began or ended has to read again', async () => {
     const { number: before } = await drawAdoption(store, base, 'ada', '');
-    const change = await beginDenylistChange(store, base, 0, '', 'token', 60_000, 60_000);
+    const change = await beginChange(store, base, 0, '', '', 60_000);
     const { number: meanwhile } = await drawAdoption(store, base, 'ada', '');
     expect(await adopt({ name: 'Ada' }, { number: before })).toBe('again');
-    await endDenylistChange(store, base, 'token', change);
+    await settleChange(store, base, '', change, 0);
     expect(await adopt({ name: 'Ada' }, { number: meanwhile })).toBe('again');
     expect(await stored('ada')).toEqual({});
     expect(await adopt({ name: 'Ada' })).toBe('adopted');
@@ -243,21 +241,20 @@ describe('the marks of changes that are not adopted yet', () => {
 describe('a denylist change of the legacy service', () => {
   const apply = (token: string, kind: string, rows: string[][] = [], number = 1, index = '0') =>
     applyDenylist(store, base, 0, index, token, number, kind, JSON.stringify(rows), 'k_1');
-  const begin = (token: string) => beginDenylistChange(store, base, 0, '', token, 60_000, 60_000);
+  const begin = (token: string) => store.set(denylistChangeKey(base), token, 'PX', 60_000);
   const denied = async () => (await store.hkeys(denylistKey(base, '0'))).sort();
   const adoptedNames = async () =>
     (await store.hkeys(`${base}cutover:adoptions`)).filter((field) => /^name:|^denylist-at$/.test(field));
 
-  test('is made while no other one is, whoever ends', async () => {
-    const first = await begin('first');
+  test('is marked until it has ended', async () => {
+    const first = await beginChange(store, base, 0, '', '', 60_000);
     expect(first).toBeGreaterThan(0);
-    expect(await begin('second')).toBe(0);
     expect(await store.hkeys(unsettledKey(base))).toEqual(['']);
-    await endDenylistChange(store, base, 'earlier', 0);
-    expect(await store.get(denylistChangeKey(base))).toBe('first');
-    await endDenylistChange(store, base, 'first', first);
-    expect(await store.exists(denylistChangeKey(base), unsettledKey(base))).toBe(0);
-    expect(await begin('second')).toBeGreaterThan(first);
+    await settleChange(store, base, '', 0, 0);
+    expect(await store.hkeys(unsettledKey(base))).toEqual(['']);
+    await settleChange(store, base, '', first, 0);
+    expect(await store.exists(unsettledKey(base))).toBe(0);
+    expect(await beginChange(store, base, 0, '', '', 60_000)).toBeGreaterThan(first);
   });
 
   test('is not applied without its lease, nor while names must not change', async () => {
