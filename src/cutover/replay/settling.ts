@@ -6,7 +6,7 @@ import type { Delivered, Delivery, DeliveryOptions } from './delivery/delivery.t
 import type { KeyRefusal, ReplayQueue, UploadedFile } from './queue/queue.ts';
 import { delayAfter, nextAfter, setAsideAfterMs } from './rules.ts';
 import type { Throttle } from './throttle.ts';
-import type { Entry, Waiting } from './waiting.ts';
+import type { Entry, Refusal, Waiting } from './waiting.ts';
 
 export interface SettlingOptions extends Pick<DeliveryOptions, 'legacy'> {
   queue: ReplayQueue;
@@ -33,13 +33,11 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     const refusals = [...entry.refusals.values()];
     const last = refusals.at(-1);
     if (last !== undefined) {
-      if (noteSuspicion(entry, await areRefusedForGood(refusals))) {
-        const reason =
-          'its API key was refused for ten minutes, while other keys of the organization were accepted';
-        return await setAside(entry, last.status, withCode(last.code, reason));
-      }
       entry.refusals.clear();
-      hold(entry, delayAfter(entry.sent));
+      const isSuspect = await areRefusedForGood(refusals);
+      const reason =
+        'its API key was refused for ten minutes, while other keys of the organization were accepted';
+      await holdOrSetAside(entry, delayAfter(entry.sent), isSuspect, last, reason);
     } else if (entry.queued.sealedKey === '') {
       await setAside(entry, 0, 'its API key is no longer stored');
     } else {
@@ -63,13 +61,20 @@ export function createSettling(options: SettlingOptions, organizationId: string,
   }
 
   /**
-   * Notes whether the change itself seems to be at fault; true if it did the last time, too. The first time, the legacy
-   * service may have recovered since the change failed.
+   * Sets a change aside that seems to be at fault itself (`isSuspect`) for the second time; otherwise it is sent again.
+   * The first time, the legacy service may have recovered since the change failed.
    */
-  function noteSuspicion(entry: Entry, isSuspect: boolean): boolean {
+  async function holdOrSetAside(
+    entry: Entry,
+    ms: number,
+    isSuspect: boolean,
+    { status, code }: Refusal,
+    reason: string,
+  ): Promise<void> {
     const isAgain = isSuspect && entry.isSuspect;
     entry.isSuspect = isSuspect;
-    return isAgain;
+    if (!isAgain) return hold(entry, ms);
+    await setAside(entry, status, code === undefined ? reason : `${code}: ${reason}`);
   }
 
   /** For a change that was sent with `key`. `hasOlder`: whether an older one waited when it was sent. */
@@ -89,7 +94,8 @@ export function createSettling(options: SettlingOptions, organizationId: string,
       const which = outcome.kind === 'answered' ? ` (change ${id} of organization ${organizationId})` : '';
       return throttle.pause(next.reason + which);
     }
-    if (next.kind === 'other-key') return await noteKeyRefused(entry, key, status, remark);
+    const refusal = { status, code: remark };
+    if (next.kind === 'other-key') return await noteKeyRefused(entry, key, refusal);
     if (outcome.kind === 'answered') throttle.noteAnswer();
     if (next.kind === 'done' && remark === undefined) {
       return await complete(entry, key.keyId, uploaded);
@@ -97,50 +103,28 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     if (next.kind === 'done' || next.kind === 'aside') {
       return await setAside(entry, status, remark ?? 'the legacy service refused it');
     }
-    if (!(await noteFailure(entry, key, status, remark))) return hold(entry, next.afterMs);
+    if (entry.failingSince === undefined) reportWaiting(entry, refusal);
+    entry.failingSince ??= now();
+    const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
+    const isSuspect = failedForLong && (await delivery.probe(queued, key.apiKey));
     const reason = 'it failed for ten minutes, while other requests with the same key succeeded';
-    await setAside(entry, status, withCode(remark, reason));
+    await holdOrSetAside(entry, next.afterMs, isSuspect, refusal, reason);
   }
 
   /** Notes that a key was refused: the change is sent with another one of its user, if there is one. */
-  async function noteKeyRefused(
-    entry: Entry,
-    { keyId }: OpenKey,
-    status: number,
-    code: string | undefined,
-  ): Promise<void> {
-    if (entry.refusals.size === 0) reportWaiting(entry, status, code);
+  async function noteKeyRefused(entry: Entry, { keyId }: OpenKey, refusal: Refusal): Promise<void> {
+    if (entry.refusals.size === 0) reportWaiting(entry, refusal);
     const refused = await queue.refuse(organizationId, keyId);
-    entry.refusals.set(keyId, { ...refused, status, code });
+    entry.refusals.set(keyId, { ...refused, ...refusal });
     throttle.noteRefusal(keyId, organizationId);
   }
 
-  /**
-   * Notes one more failure; true if the change is to be set aside: it has failed for ten minutes while, twice in a row,
-   * another request with the same key succeeded.
-   */
-  async function noteFailure(
-    entry: Entry,
-    { apiKey }: OpenKey,
-    status: number,
-    code: string | undefined,
-  ): Promise<boolean> {
-    if (entry.failingSince === undefined) reportWaiting(entry, status, code);
-    entry.failingSince ??= now();
-    const failedForLong = now() - entry.failingSince >= setAsideAfterMs;
-    return noteSuspicion(entry, failedForLong && (await delivery.probe(entry.queued, apiKey)));
-  }
-
   /** Logs why a change waits; not each one, since thousands do while the legacy service is out of order. */
-  function reportWaiting({ id }: Entry, status: number, code: string | undefined): void {
+  function reportWaiting({ id }: Entry, { status, code }: Refusal): void {
     if (isFailing) return;
     isFailing = true;
-    log.warn('a change is waiting because the legacy service does not accept it', {
-      organizationId,
-      id,
-      status,
-      code,
-    });
+    const why = 'a change is waiting because the legacy service does not accept it';
+    log.warn(why, { organizationId, id, status, code });
   }
 
   function hold(entry: Entry, ms: number): void {
@@ -159,9 +143,4 @@ export function createSettling(options: SettlingOptions, organizationId: string,
     waiting.remove(entry);
     log.warn('a change could not be replayed to the legacy service', { organizationId, id, status, reason });
   }
-}
-
-/** A reason, after the code that the legacy service gave, if it did. */
-function withCode(code: string | undefined, reason: string): string {
-  return code === undefined ? reason : `${code}: ${reason}`;
 }

@@ -5,6 +5,12 @@ import type { QueuedChange } from './queue/changes.ts';
 import type { KeyRefusal, ReplayQueue } from './queue/queue.ts';
 import { orderForm, sendable, type WaitingChange } from './rules.ts';
 
+/** How the legacy service has refused a change: the HTTP status, and the code in its answer, if any. */
+export interface Refusal {
+  status: number;
+  code: string | undefined;
+}
+
 /** A waiting change with what has happened to it so far. */
 export interface Entry extends WaitingChange {
   queued: QueuedChange;
@@ -20,7 +26,7 @@ export interface Entry extends WaitingChange {
   /** Whether the last check found that other requests succeed, although the change has been failing for long. */
   isSuspect: boolean;
   /** The API keys that the legacy service has refused since it was last postponed, by their public ids, and how. */
-  refusals: Map<string, KeyRefusal & { status: number; code: string | undefined }>;
+  refusals: Map<string, KeyRefusal & Refusal>;
 }
 
 export interface WaitingOptions extends Pick<DeliveryOptions, 'store' | 'keyPrefix' | 'legacy'> {
