@@ -26,12 +26,9 @@ type Unsendable = 'nothing' | 'picture-gone';
 /** A change with everything in memory: it can be sent without further waiting. */
 interface Prepared {
   kind: AcceptedChange['kind'];
-  /** One is sent after the other. */
-  parts: Part[];
-}
-
-interface Part extends Pick<EncodedBody, 'file' | 'fields'> {
-  request: LegacyRequest;
+  /** Each takes a request; one is sent after the other. */
+  bodies: EncodedBody[];
+  credentials: readonly string[];
 }
 
 export interface DeliveryOptions {
@@ -90,11 +87,11 @@ export function createDelivery(options: DeliveryOptions) {
     return ['x-api-key', apiKey, organizationHeader, organization];
   }
 
-  async function sendPart(kind: AcceptedChange['kind'], part: Part): Promise<Delivered> {
+  async function sendPart({ kind, credentials }: Prepared, part: EncodedBody): Promise<Delivered> {
     let response: LegacyResponse;
     let body: Buffer | undefined;
     try {
-      response = await legacy.send(part.request);
+      response = await legacy.send(toLegacyRequest(kind, part, credentials));
       body = await bodyOf(response);
     } catch (error) {
       const reason = causeOf(error);
@@ -116,24 +113,17 @@ export function createDelivery(options: DeliveryOptions) {
     prepare: async (queued: QueuedChange, apiKey: string): Promise<Prepared | Unsendable> => {
       const bodies = await bodiesFor(queued);
       if (typeof bodies === 'string') return bodies;
-      const { kind } = queued.change;
-      const credentials = credentialHeaders(queued, apiKey);
-      const parts = bodies.map(({ file, fields, ...body }) => ({
-        request: toLegacyRequest(kind, body, credentials),
-        ...(file !== undefined && { file }),
-        ...(fields !== undefined && { fields }),
-      }));
-      return { kind, parts };
+      return { kind: queued.change.kind, bodies, credentials: credentialHeaders(queued, apiKey) };
     },
     /**
      * Sends the parts of a change until one of them fails, which decides; of those that succeed, the first remark counts.
      * Undefined if `maySend` no longer holds before one of them.
      */
-    send: async ({ kind, parts }: Prepared, maySend: () => boolean): Promise<Delivered | undefined> => {
+    send: async (prepared: Prepared, maySend: () => boolean): Promise<Delivered | undefined> => {
       const made: Delivered[] = [];
-      for (const part of parts) {
+      for (const part of prepared.bodies) {
         if (!maySend()) return undefined;
-        const delivered = await sendPart(kind, part);
+        const delivered = await sendPart(prepared, part);
         if (!isMade(delivered.outcome)) return delivered;
         made.push(delivered);
       }
@@ -167,7 +157,11 @@ function causeOf(error: unknown): string {
 }
 
 /** The file of a part that was sent, and where its answer shows it. */
-function uploadedBy({ file }: Part, outcome: DeliveryOutcome, answer: unknown): UploadedFile | undefined {
+function uploadedBy(
+  { file }: EncodedBody,
+  outcome: DeliveryOutcome,
+  answer: unknown,
+): UploadedFile | undefined {
   const { profilePictureUrl: url } = (answer ?? {}) as Record<string, unknown>;
   return file !== undefined && isMade(outcome) && typeof url === 'string' ? { file, url } : undefined;
 }
