@@ -41,8 +41,10 @@ export function createFindings(store: RedisClient, prefix: string, log: Log) {
   async function save(organizationId: string, pending: Pending): Promise<void> {
     const { since, ...maps } = pending;
     const base = organizationBase(prefix, organizationId);
-    // Otherwise anybody could leave keys behind by making up organizations.
-    const doubtful = [...maps.keys].filter(([, { mayBeMadeUp }]) => mayBeMadeUp);
+    // The legacy service may say 404 of an organization that it does not know: anybody could leave keys behind so.
+    const doubtful = [...maps.keys].filter(
+      ([, key]) => key.finding === 'unmapped' && key.entry.status === 404,
+    );
     if (doubtful.length > 0 && !(await organizationExists(store, base)))
       for (const [sha256] of doubtful) maps.keys.delete(sha256);
     const longest = Math.max(...Object.values(maps).map(({ size }) => size));

@@ -54,7 +54,7 @@ function verdictOnKey(status: number, here: string, isForUser: boolean): KeyFind
 /** What is kept of a key that the two judge differently. */
 export interface KeyEntry {
   userAgent: string;
-  /** ms since 1970 */
+  /** ms since 1970, by the store's clock */
   at: number;
   /** Whether its last request was for the profile of its user. */
   isForUser?: boolean;
@@ -66,9 +66,7 @@ export interface KeyEntry {
 
 interface FoundKey {
   finding: KeyFinding;
-  entry: string;
-  /** Whether its organization may be made up: the legacy service may say 404 of one that it does not know. */
-  mayBeMadeUp: boolean;
+  entry: Omit<KeyEntry, 'at'>;
 }
 
 /** What was found of one organization since the last flush. */
@@ -143,21 +141,11 @@ export function createPending() {
     ): KeyFinding | undefined => {
       const finding = verdictOnKey(status, here, isForUser);
       if (finding === undefined) return undefined;
-      const entry: KeyEntry = {
-        userAgent: (userAgent ?? '').slice(0, 200),
-        at: Date.now(),
-        isForUser,
-        status,
-      };
-      const mayBeMadeUp = finding === 'unmapped' && status === 404;
       const { keys } = pendingOf(organizationId);
       // It must not hide that the key is not accepted here for a profile.
       if (finding === 'agreed-for-nobody' && keys.get(sha256)?.finding === 'unmapped') return finding;
-      setBounded(keys, sha256, {
-        finding,
-        entry: JSON.stringify(entry),
-        mayBeMadeUp,
-      });
+      const entry = { userAgent: (userAgent ?? '').slice(0, 200), isForUser, status };
+      setBounded(keys, sha256, { finding, entry });
       return finding;
     },
     /** `number`: of the change; an adoption with a higher one has repaired the failure. */

@@ -9,7 +9,7 @@
 --            keys    SHA-256 of an API key -> {finding, entry}
 --                      finding: unmapped | refused | agreed: accepted by the legacy service only, by Redis only, by both;
 --                        agreed-for-nobody: by both for a request that needs no user, and it has none here
---                      entry: JSON {userAgent, isForUser, status}
+--                      entry: {userAgent, isForUser, status}
 --            gaps    name -> {count, first, pending}: what may be missing here, and for how many ms it may still take
 --                    effect in the legacy service
 --
@@ -37,9 +37,8 @@ local disputed = { unmapped = unmapped_keys_key(), refused = refused_keys_key() 
 for sha256, key in pairs(found.keys) do
   if key.finding ~= 'refused' then redis.call('HDEL', refused_keys_key(), sha256) end
   if disputed[key.finding] then
-    local entry = cjson.decode(key.entry)
-    entry.at = now
-    set_bounded(disputed[key.finding], sha256, cjson.encode(entry), most_keys)
+    key.entry.at = now
+    set_bounded(disputed[key.finding], sha256, cjson.encode(key.entry), most_keys)
   elseif key.finding == 'agreed' or not is_unmapped_for_user(sha256) then
     redis.call('HDEL', unmapped_keys_key(), sha256)
   end
