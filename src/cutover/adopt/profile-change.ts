@@ -15,14 +15,14 @@ export function createProfileMarks(options: MirrorOptions) {
    * Users with a change of unknown outcome whose adoption is waiting, and whether there was another such change since: all
    * are adopted together, so that a service that fails is not asked once for each.
    */
-  const waiting = new Map<string, { hasAnother: boolean }>();
+  const waiting = new Map<string, boolean>();
   return async (credentials: Credentials, userId: string, change: ForwardedChange): Promise<Settle> =>
     await markProfileChange(options, waiting, credentials, userId, change);
 }
 
 async function markProfileChange(
   options: MirrorOptions,
-  waiting: Map<string, { hasAnother: boolean }>,
+  waiting: Map<string, boolean>,
   credentials: Credentials,
   userId: string,
   { admission, request }: ForwardedChange,
@@ -86,22 +86,18 @@ async function markProfileChange(
   /** Adopts once the outcome must be visible: with it, that of other changes of the user that were made meanwhile. */
   async function adoptLater(): Promise<void> {
     const id = base + userId;
-    const before = waiting.get(id);
-    if (before !== undefined) {
-      before.hasAnother = true;
-      return;
-    }
-    const own = { hasAnother: false };
-    waiting.set(id, own);
+    const isWaiting = waiting.has(id);
+    waiting.set(id, isWaiting);
+    if (isWaiting) return;
     try {
-      await sleep(outcomeDelay(legacy), undefined, { signal });
-      await adopt({ isExpected: () => false });
-      while (own.hasAnother) {
-        own.hasAnother = false;
-        // An adoption settles the marks of others only once they were due.
-        await sleep(visibleAfter(legacy), undefined, { signal });
+      let pause = outcomeDelay(legacy);
+      do {
+        waiting.set(id, false);
+        await sleep(pause, undefined, { signal });
         await adopt({ isExpected: () => false });
-      }
+        // An adoption settles the marks of others only once they were due.
+        pause = visibleAfter(legacy);
+      } while (waiting.get(id) === true);
     } finally {
       waiting.delete(id);
     }
