@@ -70,6 +70,10 @@ export function blocksEvenForced({ code }: Finding): boolean {
   ].includes(code);
 }
 
+function* when(holds: boolean, finding: Finding): Generator<Finding> {
+  if (holds) yield finding;
+}
+
 function takesAuthority(from: Mode, to: Mode): boolean {
   return authorityOf(from) === 'legacy' && authorityOf(to) === 'redis';
 }
@@ -117,94 +121,75 @@ function* obstacleOfFirst(to: Mode, { isLost }: Evidence['state']): Generator<Fi
 }
 
 /** A switch goes by the registry: it would leave them in the old epoch, and miss what waits or is set aside there. */
-function* organizationsLost({ unregistered }: Evidence): Generator<Finding> {
-  if (unregistered.length === 0) return;
-  yield {
+function organizationsLost({ unregistered }: Evidence): Generator<Finding> {
+  return when(unregistered.length > 0, {
     code: 'organizations-unregistered',
     reason: `the registry of organizations has lost ${counted(unregistered.length, 'organization')} (${firstFew(unregistered)}), as in a failover`,
     remedy: 'run profile-bridge admin fsck --repair',
-  };
+  });
 }
 
 function* obstaclesOf(instance: Instance, to: Mode): Generator<Finding> {
   const { id, kind, silentMs, legacy, replay } = instance;
-  if (isSilent(instance)) {
-    yield {
-      code: 'instance-silent',
-      reason: `instance ${id} has not been heard from for ${Math.round(silentMs / 1000)} s`,
-      remedy: `restart or stop it; if it has certainly ended, add --assume-stopped ${id}`,
-    };
-  }
-  if (kind === 'migrate' && !isSilent(instance)) {
-    yield {
-      code: 'migration-running',
-      reason: `a migrate apply is under way (${id})`,
-      remedy: 'wait until it has ended, or stop it; run again later, it resumes where it stopped',
-    };
-  }
-  if (to !== 'native' && !legacy) {
-    yield {
-      code: 'instance-without-legacy',
-      reason: `instance ${id} does not know the legacy service`,
-      remedy: 'restart it with LEGACY_BASE_URL',
-    };
-  }
-  if (to === 'reverse' && !replay) {
-    yield {
-      code: 'instance-cannot-replay',
-      reason: `instance ${id} cannot store credentials for the replay`,
-      remedy:
-        'restart it with the REPLAY_SECRET of the other instances, and if that was changed, with the previous one as REPLAY_SECRET_PREVIOUS (its log says what is wrong)',
-    };
-  }
+  yield* when(isSilent(instance), {
+    code: 'instance-silent',
+    reason: `instance ${id} has not been heard from for ${Math.round(silentMs / 1000)} s`,
+    remedy: `restart or stop it; if it has certainly ended, add --assume-stopped ${id}`,
+  });
+  yield* when(kind === 'migrate' && !isSilent(instance), {
+    code: 'migration-running',
+    reason: `a migrate apply is under way (${id})`,
+    remedy: 'wait until it has ended, or stop it; run again later, it resumes where it stopped',
+  });
+  yield* when(to !== 'native' && !legacy, {
+    code: 'instance-without-legacy',
+    reason: `instance ${id} does not know the legacy service`,
+    remedy: 'restart it with LEGACY_BASE_URL',
+  });
+  yield* when(to === 'reverse' && !replay, {
+    code: 'instance-cannot-replay',
+    reason: `instance ${id} cannot store credentials for the replay`,
+    remedy:
+      'restart it with the REPLAY_SECRET of the other instances, and if that was changed, with the previous one as REPLAY_SECRET_PREVIOUS (its log says what is wrong)',
+  });
 }
 
 function* keysRefusedHere({
   unmappedKeys,
   unusableKeys,
 }: Pick<Evidence['comparisons'], 'unmappedKeys' | 'unusableKeys'>): Generator<Finding> {
-  if (unmappedKeys > 0) {
-    yield {
-      code: 'unmapped-keys',
-      reason: `${counted(unmappedKeys, 'API key')} that the legacy service accepts ${unmappedKeys === 1 ? 'is' : 'are'} unknown here`,
-      remedy: `import ${unmappedKeys === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys; profile-bridge admin cutover status --json lists the fingerprints`,
-    };
-  }
-  if (unusableKeys > 0) {
-    yield {
-      code: 'unusable-keys',
-      reason: `${counted(unusableKeys, 'API key')} that the legacy service accepts would be refused here, having expired or being bound to no user`,
-      remedy:
-        'correct the source and run profile-bridge migrate apply --entities api-keys, or revoke those that should no longer work: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
-    };
-  }
+  yield* when(unmappedKeys > 0, {
+    code: 'unmapped-keys',
+    reason: `${counted(unmappedKeys, 'API key')} that the legacy service accepts ${unmappedKeys === 1 ? 'is' : 'are'} unknown here`,
+    remedy: `import ${unmappedKeys === 1 ? 'it' : 'them'} with profile-bridge migrate apply --entities api-keys; profile-bridge admin cutover status --json lists the fingerprints`,
+  });
+  yield* when(unusableKeys > 0, {
+    code: 'unusable-keys',
+    reason: `${counted(unusableKeys, 'API key')} that the legacy service accepts would be refused here, having expired or being bound to no user`,
+    remedy:
+      'correct the source and run profile-bridge migrate apply --entities api-keys, or revoke those that should no longer work: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
+  });
 }
 
 function* beforeTakingAuthority({ state, comparisons }: Evidence): Generator<Finding> {
   const { refusedKeys, refusedKeysInSource, failedAdoptions, differingUsers } = comparisons;
-  if (refusedKeys > refusedKeysInSource) {
-    yield {
-      code: 'refused-keys',
-      reason: `${counted(refusedKeys - refusedKeysInSource, 'API key')} that the legacy service refuses would be accepted here`,
-      remedy:
-        'wait for their next calls if the legacy service accepts them again; otherwise revoke them: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them); if something in front of the legacy service answered 403, run profile-bridge migrate verify of a source that has them',
-    };
-  }
+  yield* when(refusedKeys > refusedKeysInSource, {
+    code: 'refused-keys',
+    reason: `${counted(refusedKeys - refusedKeysInSource, 'API key')} that the legacy service refuses would be accepted here`,
+    remedy:
+      'wait for their next calls if the legacy service accepts them again; otherwise revoke them: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them); if something in front of the legacy service answered 403, run profile-bridge migrate verify of a source that has them',
+  });
   yield* inDoubt(comparisons.unsettled);
-  if (failedAdoptions > 0) {
-    yield {
-      code: 'failed-adoptions',
-      reason: `${counted(failedAdoptions, 'user')} ${failedAdoptions === 1 ? 'has' : 'have'} a change that could not be brought over`,
-      remedy: `wait for their next calls, which retry it (profile-bridge admin cutover status --json says whose and why), or ${applyAndVerify}`,
-    };
-  }
-  if (differingUsers > 0) {
-    yield {
-      code: 'users-differ',
-      reason: `${counted(differingUsers, 'user')} differed when last compared`,
-      remedy: `wait until their next calls repair them, or ${applyAndVerify}`,
-    };
-  }
+  yield* when(failedAdoptions > 0, {
+    code: 'failed-adoptions',
+    reason: `${counted(failedAdoptions, 'user')} ${failedAdoptions === 1 ? 'has' : 'have'} a change that could not be brought over`,
+    remedy: `wait for their next calls, which retry it (profile-bridge admin cutover status --json says whose and why), or ${applyAndVerify}`,
+  });
+  yield* when(differingUsers > 0, {
+    code: 'users-differ',
+    reason: `${counted(differingUsers, 'user')} differed when last compared`,
+    remedy: `wait until their next calls repair them, or ${applyAndVerify}`,
+  });
   const { verifiedAt, since } = state;
   if (verifiedAt === undefined || verifiedAt <= since) {
     yield {
@@ -217,62 +202,58 @@ function* beforeTakingAuthority({ state, comparisons }: Evidence): Generator<Fin
   }
 }
 
-function* inDoubt(count: number): Generator<Finding> {
-  if (count === 0) return;
-  yield {
+function inDoubt(count: number): Generator<Finding> {
+  return when(count > 0, {
     code: 'unsettled',
     reason: `${counted(count, 'forwarded change')} may not have reached Redis`,
     remedy: `wait for the next calls of these users; otherwise, and for a denylist, wait three times LEGACY_TIMEOUT, then ${applyAndVerify}`,
-  };
+  });
 }
 
 function* openGap(
   { verifiedAt = 0, gap, hasFailedOver }: Evidence['state'],
   lastOfChanges: number,
 ): Generator<Finding> {
-  if (hasFailedOver) {
-    yield {
-      code: 'gap',
-      reason: `since the last verify, ${otherMasters}, and may lack the last changes`,
-      remedy: applyAndVerify,
-    };
-  }
+  yield* when(hasFailedOver, {
+    code: 'gap',
+    reason: `since the last verify, ${otherMasters}, and may lack the last changes`,
+    remedy: applyAndVerify,
+  });
   const lastGapAt = Math.max(gap?.at ?? 0, lastOfChanges);
-  if (verifiedAt > lastGapAt) return;
-  yield {
+  yield* when(verifiedAt <= lastGapAt, {
     code: 'gap',
     reason:
       gap?.at === lastGapAt
         ? `since the last verify, an instance may have left changes unfinished: ${gap.reason}`
         : 'since the last verify some changes may not have reached Redis (gaps in profile-bridge admin cutover status --json)',
     remedy: applyAndVerify,
-  };
+  });
 }
 
-function* judgeBacklog({ state, replay }: Evidence, to: Mode): Generator<Finding> {
+function* judgeBacklog(evidence: Evidence, to: Mode): Generator<Finding> {
+  const { state, replay } = evidence;
   // To set reverse again is to have them replayed.
   if (state.mode === 'reverse' && to === 'reverse') return;
   const { entries, oldestAt, setAside, pausedBecause } = replay;
   const isLate = oldestAt !== undefined && state.now - oldestAt > smallBacklog.ageMs;
   // Otherwise changes would be on hold for what is not being replayed.
   const isHeldUp = entries > 0 && (pausedBecause !== undefined || state.hasLostSwitch);
-  if (entries > smallBacklog.entries || isLate || isHeldUp) {
-    yield backlog({ state, replay }, to);
-  }
+  yield* when(entries > smallBacklog.entries || isLate || isHeldUp, backlog(evidence, to));
   yield* judgeSetAside(setAside, to);
 }
 
-function backlog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): Finding {
-  const { entries } = replay;
+function backlog(evidence: Evidence, to: Mode): Finding {
+  const { hasLostSwitch } = evidence.state;
+  const { entries } = evidence.replay;
   return {
     // The legacy service must not get authority without them, whatever is forced.
-    code: authorityOf(to) === 'legacy' && !state.hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
+    code: authorityOf(to) === 'legacy' && !hasLostSwitch ? 'backlog-would-be-lost' : 'backlog',
     reason: `${counted(entries, 'change')} still ${entries === 1 ? 'waits' : 'wait'} to be replayed to the legacy service`,
-    remedy: remedyOfBacklog({ state, replay }, to),
+    remedy: remedyOfBacklog(evidence, to),
   };
 }
 
-function remedyOfBacklog({ state, replay }: Pick<Evidence, 'state' | 'replay'>, to: Mode): string {
+function remedyOfBacklog({ state, replay }: Evidence, to: Mode): string {
   if (state.hasLostSwitch) {
     const choice =
       to === 'reverse'
@@ -295,84 +276,63 @@ export function judgeSetAside(count: number, to: Mode): Finding[] {
   return [{ code: 'set-aside', reason, remedy }];
 }
 
-function* warningsFor(
-  { state, comparisons, replay, legacyPictures }: Evidence,
-  to: Mode,
-): Generator<Finding> {
+function* warningsFor(evidence: Evidence, to: Mode): Generator<Finding> {
+  const { state, comparisons, replay, legacyPictures } = evidence;
   const { unsettled, refusedKeysInSource, lostNames, compared, unreadable } = comparisons;
   const isTaking = takesAuthority(state.mode, to);
   const isLettingGo = state.mode === 'reverse' && to === 'native';
-  if (state.hasLostSwitch) {
-    yield {
-      code: 'switch-lost',
-      reason: 'Redis has lost the last switch, which an instance has seen, and changes are refused',
-      remedy: `choose the mode again with profile-bridge admin cutover set; ${state.mode}, the one before, may be set as well`,
-    };
-  }
-  if (state.hasLostSwitch && state.mode === 'reverse' && to === 'reverse' && replay.entries > 0) {
-    yield backlog({ state, replay }, to);
-  }
-  if (isLettingGo && replay.setAside > 0) {
-    yield {
-      code: 'set-aside',
-      reason: `${counted(replay.setAside, 'change')} that the legacy service refused will never reach it`,
-      remedy: 'see profile-bridge admin cutover aside list',
-    };
-  }
-  if (isLettingGo && unsettled > 0) {
-    yield {
-      code: 'unsettled',
-      reason: `${counted(unsettled, 'user')} made a change before reverse that the legacy service may have, and Redis does not`,
-      remedy:
-        'they were told that the outcome is unknown, and can make it again (profile-bridge admin cutover status --json says whose)',
-    };
-  }
-  if (isLettingGo && state.hasFailedOver) {
-    yield {
-      code: 'failed-over',
-      reason: `since the last verify, or since it became the authority, ${otherMasters}, and may lack changes that had reached the legacy service`,
-      remedy:
-        'compare the two with profile-bridge migrate verify; what Redis lacks can be brought over in mirror',
-    };
-  }
-  if (isTaking && refusedKeysInSource > 0) {
-    yield {
-      code: 'refused-keys',
-      reason: `${counted(refusedKeysInSource, 'API key')} whose last call was answered 403 would be accepted here, as the source has ${refusedKeysInSource === 1 ? 'it' : 'them'}`,
-      remedy:
-        'revoke those that should no longer work: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
-    };
-  }
-  if (isTaking && lostNames > 0) {
-    yield {
-      code: 'lost-names',
-      reason: `${counted(lostNames, 'user')} lost a username to another user, and the legacy service shows it for both`,
-      remedy:
-        'compare names as the legacy service does (profile-bridge admin org set --username-comparison), or rename one of the users there',
-    };
-  }
+  yield* when(state.hasLostSwitch, {
+    code: 'switch-lost',
+    reason: 'Redis has lost the last switch, which an instance has seen, and changes are refused',
+    remedy: `choose the mode again with profile-bridge admin cutover set; ${state.mode}, the one before, may be set as well`,
+  });
+  const isReplayChosenAgain = state.hasLostSwitch && state.mode === 'reverse' && to === 'reverse';
+  yield* when(isReplayChosenAgain && replay.entries > 0, backlog(evidence, to));
+  yield* when(isLettingGo && replay.setAside > 0, {
+    code: 'set-aside',
+    reason: `${counted(replay.setAside, 'change')} that the legacy service refused will never reach it`,
+    remedy: 'see profile-bridge admin cutover aside list',
+  });
+  yield* when(isLettingGo && unsettled > 0, {
+    code: 'unsettled',
+    reason: `${counted(unsettled, 'user')} made a change before reverse that the legacy service may have, and Redis does not`,
+    remedy:
+      'they were told that the outcome is unknown, and can make it again (profile-bridge admin cutover status --json says whose)',
+  });
+  yield* when(isLettingGo && state.hasFailedOver, {
+    code: 'failed-over',
+    reason: `since the last verify, or since it became the authority, ${otherMasters}, and may lack changes that had reached the legacy service`,
+    remedy:
+      'compare the two with profile-bridge migrate verify; what Redis lacks can be brought over in mirror',
+  });
+  yield* when(isTaking && refusedKeysInSource > 0, {
+    code: 'refused-keys',
+    reason: `${counted(refusedKeysInSource, 'API key')} whose last call was answered 403 would be accepted here, as the source has ${refusedKeysInSource === 1 ? 'it' : 'them'}`,
+    remedy:
+      'revoke those that should no longer work: profile-bridge admin key revoke --org ORG KEYID (profile-bridge admin cutover status lists them)',
+  });
+  yield* when(isTaking && lostNames > 0, {
+    code: 'lost-names',
+    reason: `${counted(lostNames, 'user')} lost a username to another user, and the legacy service shows it for both`,
+    remedy:
+      'compare names as the legacy service does (profile-bridge admin org set --username-comparison), or rename one of the users there',
+  });
   const pictures = legacyPictures?.count ?? 0;
-  if (pictures > 0 && authorityOf(to) === 'redis') {
-    yield {
-      code: 'legacy-pictures',
-      reason: `${counted(pictures, 'user')} still ${pictures === 1 ? 'has' : 'have'} a picture at its legacy URL`,
-      remedy:
-        'copy them with profile-bridge migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
-    };
-  }
+  yield* when(pictures > 0 && authorityOf(to) === 'redis', {
+    code: 'legacy-pictures',
+    reason: `${counted(pictures, 'user')} still ${pictures === 1 ? 'has' : 'have'} a picture at its legacy URL`,
+    remedy:
+      'copy them with profile-bridge migrate apply --copy-pictures, in mirror or in native, while they can still be fetched',
+  });
   const isForward = authorityOf(state.mode) === 'legacy' && to !== 'shadow';
-  if (isForward && unreadable > 0) {
-    yield {
-      code: 'unreadable-responses',
-      reason: `${counted(unreadable, 'response')} of the legacy service to GET could not be read as ${unreadable === 1 ? 'a profile' : 'profiles'}`,
-      remedy: 'check LEGACY_BASE_URL and what it answers to GET',
-    };
-  }
-  if (isForward && compared < minComparisons) {
-    yield {
-      code: 'few-comparisons',
-      reason: `fewer than ${minComparisons} comparisons were made in this mode (${compared})`,
-      remedy: 'wait for more traffic',
-    };
-  }
+  yield* when(isForward && unreadable > 0, {
+    code: 'unreadable-responses',
+    reason: `${counted(unreadable, 'response')} of the legacy service to GET could not be read as ${unreadable === 1 ? 'a profile' : 'profiles'}`,
+    remedy: 'check LEGACY_BASE_URL and what it answers to GET',
+  });
+  yield* when(isForward && compared < minComparisons, {
+    code: 'few-comparisons',
+    reason: `fewer than ${minComparisons} comparisons were made in this mode (${compared})`,
+    remedy: 'wait for more traffic',
+  });
 }
