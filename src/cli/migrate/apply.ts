@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
-import { withdrawNewerVerified } from '../../cutover/verdict/verified.ts';
+import { withdrawVerified } from '../../cutover/verdict/verified.ts';
 import { openMediaStore } from '../../media/open.ts';
 import { applyRun, type Applied, type ApplyChoice as EngineChoice } from '../../migration/engine/apply.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
@@ -47,10 +47,11 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
   }
   let isVerifyWithdrawn = false;
   const work = async (chosen: Chosen, context: MigrationContext) => {
-    const { store, prefix, snapshotAt } = context;
+    // A source of unknown age counts as older than any verify.
+    const { store, prefix, snapshotAt = 0 } = context;
     const beforeChange: MigrationContext['beforeChange'] = async (wouldChange) => {
       isVerifyWithdrawn =
-        (await withdrawNewerVerified(store, prefix, snapshotAt, wouldChange)) || isVerifyWithdrawn;
+        (await withdrawVerified(store, prefix, snapshotAt, wouldChange)) || isVerifyWithdrawn;
     };
     let pictures: Copied | undefined;
     const applied = await applyRun(

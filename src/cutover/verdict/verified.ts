@@ -47,33 +47,18 @@ export async function recordVerified(
 
 /**
  * Withdraws the clean verify on record, as when a later one has found differences, and says whether there was one. Not
- * while Redis is the authority: then the source lacks what has yet to be replayed. `isStale` is asked about the time of
- * its snapshot (ms by the store's clock) where there is one to withdraw.
+ * while Redis is the authority: then the source lacks what has yet to be replayed. An apply does so before it changes
+ * Redis, which will no longer be as it was verified: `newerThan` is when its snapshot was opened (ms by the store's
+ * clock), and `wouldChange` says, where that is not certain, whether it changes anything.
  */
 export async function withdrawVerified(
   store: RedisClient,
   prefix: string,
-  isStale: (verifiedAt: number) => Promise<boolean> = () => Promise.resolve(true),
+  newerThan = -Infinity,
+  wouldChange: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<boolean> {
   const [mode = null, verified = null] = await store.hmget(cutoverKey(prefix), 'mode', 'verified');
   if (mode === null || !isMode(mode) || authorityOf(mode) !== 'legacy') return false;
-  if (verified === null || !(await isStale(Number(verified)))) return false;
+  if (verified === null || Number(verified) <= newerThan || !(await wouldChange())) return false;
   return (await store.hdel(cutoverKey(prefix), 'verified', 'verified-on')) > 0;
-}
-
-/**
- * The same before Redis is changed by a source whose snapshot (ms by the store's clock) is older than that of the clean
- * verify, or unknown: Redis will no longer be as it was verified. Where that is not certain, `wouldChange` says it.
- */
-export async function withdrawNewerVerified(
-  store: RedisClient,
-  prefix: string,
-  snapshotAt = 0,
-  wouldChange: () => Promise<boolean> = () => Promise.resolve(true),
-): Promise<boolean> {
-  return await withdrawVerified(
-    store,
-    prefix,
-    async (verifiedAt) => snapshotAt < verifiedAt && (await wouldChange()),
-  );
 }
