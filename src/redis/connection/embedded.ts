@@ -32,7 +32,8 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
   // A bridge that has just been killed needs a moment to end, one that is just starting may have much data to load.
   const deadline = performance.now() + (joins ? 30_000 : 4000);
   for (;;) {
-    if (joins && (await answers(place.socket))) return { url: place.url, close: async () => {} };
+    const joined = joins ? await joinServer(place.socket) : undefined;
+    if (joined !== undefined) return { url: place.url, close: async () => void joined.close() };
     tryToWrite(place);
     const server = await startServer(place, closing.signal);
     if (server !== 'locked') {
@@ -40,10 +41,12 @@ export async function openEmbedded({ dataDir, log, joins = false }: EmbeddedOpti
       if (!joins) return supervised;
       const close = async () => {
         const notice = setTimeout(() => process.stderr.write(stillInUse), 1000);
+        let last: Conversation | undefined;
         // Another tool may have joined.
-        while (await hasClients(place.socket)) await sleep(100);
+        while ((last = await leaveLast(place.socket)) === undefined) await sleep(100);
         clearTimeout(notice);
         await supervised.close();
+        last.close();
       };
       return { url: place.url, close };
     }
@@ -190,26 +193,54 @@ function supervise(place: Place, first: Server, closing: AbortController, log?: 
 
 /** Whether a server answers PING here; one that is still loading its data does not. */
 async function answers(socket: string): Promise<boolean> {
-  return (await ask(socket, 'PING')).startsWith('+PONG');
+  const conversation = converse(socket);
+  const reply = await conversation.ask('PING');
+  conversation.close();
+  return reply.startsWith('+PONG');
 }
 
-/** Whether somebody is connected to the server. */
-async function hasClients(socket: string): Promise<boolean> {
-  // This very question is one of them.
-  return Number(infoField(await ask(socket, 'INFO clients'), 'connected_clients') ?? 0) > 1;
+/** The name of the connection by which a tool says that it ends the server. */
+const ending = 'ending';
+
+/** A connection that keeps the server here running until it is closed; undefined if none answers, or it is ending. */
+async function joinServer(socket: string): Promise<Conversation | undefined> {
+  const conversation = converse(socket);
+  const joined =
+    (await conversation.ask('PING')).startsWith('+PONG') &&
+    !(await conversation.ask('CLIENT LIST')).includes(` name=${ending} `);
+  if (joined) return conversation;
+  conversation.close();
+  return undefined;
 }
 
-/** The reply of the server here, empty if there is none. */
-async function ask(socket: string, command: string): Promise<string> {
-  const connection = connect(socket);
-  connection.setTimeout(1000, () => connection.destroy());
-  connection.write(`${command}\r\n`);
-  try {
-    for await (const reply of connection) return String(reply);
-  } catch {
-    // Nobody answers.
-  }
-  return '';
+/** A connection that nobody joins beside, until it is closed; undefined if somebody else is connected. */
+async function leaveLast(socket: string): Promise<Conversation | undefined> {
+  const conversation = converse(socket);
+  await conversation.ask(`CLIENT SETNAME ${ending}`);
+  const clients = infoField(await conversation.ask('INFO clients'), 'connected_clients') ?? 0;
+  // This very connection is one of them.
+  if (Number(clients) <= 1) return conversation;
+  conversation.close();
+  return undefined;
+}
+
+/** A connection to the server here, and the replies to its commands: empty where there is none within a second. */
+type Conversation = ReturnType<typeof converse>;
+
+function converse(socket: string) {
+  const connection = connect(socket).unref();
+  connection.on('error', () => {});
+  const replies = connection[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+  return {
+    ask: async (command: string): Promise<string> => {
+      connection.ref().setTimeout(1000, () => connection.destroy());
+      connection.write(`${command}\r\n`);
+      const reply = await replies.next().catch(() => undefined);
+      connection.unref().setTimeout(0);
+      return String(reply?.value ?? '');
+    },
+    close: () => connection.destroy(),
+  };
 }
 
 function inUse({ dataDir, folder }: Place): string {

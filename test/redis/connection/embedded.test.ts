@@ -313,6 +313,7 @@ describe("an operator's tool", () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(await client.get('a')).toBe('1');
     client.disconnect();
+    await second.close();
     await closed;
     expect(existsSync(second.url.slice('unix://'.length))).toBe(false);
   });
@@ -327,8 +328,24 @@ describe("an operator's tool", () => {
     const clients = await Promise.all(tools.map(({ url }) => open(url)));
     expect(new Set(await Promise.all(clients.map(pidOf))).size).toBe(1);
     for (const client of clients) client.disconnect();
-    for (const tool of tools) await tool.close();
+    await Promise.all(tools.map(async (tool) => tool.close()));
   });
+
+  test.each([2, 10, 40])(
+    'keeps the one that it has found %d ms after another began to end it',
+    async (ms) => {
+      const dataDir = folder();
+      const first = await openEmbedded({ dataDir, joins: true });
+      const closed = first.close();
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      const second = await openEmbedded({ dataDir, joins: true });
+      const client = await open(second.url);
+      // Longer than Redis takes to end.
+      expect(await client.blpop('none', 0.3)).toBeNull();
+      client.disconnect();
+      await Promise.all([closed, second.close()]);
+    },
+  );
 });
 
 describe('a start that cannot succeed', () => {
