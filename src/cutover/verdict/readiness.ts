@@ -150,7 +150,7 @@ function* obstaclesOf(instance: Instance, to: Mode): Generator<Finding> {
     code: 'instance-cannot-replay',
     reason: `instance ${id} cannot store credentials for the replay`,
     remedy:
-      'restart it with the REPLAY_SECRET of the other instances, and if that was changed, with the previous one as REPLAY_SECRET_PREVIOUS (its log says what is wrong)',
+      'restart it with the same REPLAY_SECRET as every other instance (if it has one, its log says what is wrong with it)',
   });
 }
 

@@ -267,9 +267,9 @@ describe('the step to reverse', () => {
   });
 });
 
-test('an instance that cannot replay may have a secret already, of which its log says what is wrong', () => {
+test('an instance that cannot replay has no secret yet, or one of which its log says what is wrong', () => {
   expect(verdict('mirror', 'reverse', { state: { verifiedAt: 2000 } }).remedies).toEqual([
-    'restart it with the REPLAY_SECRET of the other instances, and if that was changed, with the previous one as REPLAY_SECRET_PREVIOUS (its log says what is wrong)',
+    'restart it with the same REPLAY_SECRET as every other instance (if it has one, its log says what is wrong with it)',
   ]);
 });
 
