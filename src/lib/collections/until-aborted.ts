@@ -7,6 +7,7 @@ export async function* untilAborted<Value>(
   let isAbandoned = false;
   try {
     for (;;) {
+      if (signal?.aborted === true) return;
       const next = await unlessAborted(iterator.next(), signal);
       isAbandoned = next === undefined;
       if (next === undefined || next.done === true) return;

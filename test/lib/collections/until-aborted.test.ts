@@ -42,6 +42,15 @@ describe('an iteration under a signal', () => {
     expect(ends).toBe(1);
   });
 
+  test('asks for no value once it is aborted', async () => {
+    let asked = 0;
+    const values = (async function* () {
+      yield (asked += 1);
+    })();
+    expect(await collect(untilAborted(values, AbortSignal.abort()))).toEqual([]);
+    expect(asked).toBe(0);
+  });
+
   test('ends while a value is awaited, whatever comes of that value', async () => {
     let fail: (error: Error) => void = () => {};
     const silent = (async function* (): AsyncGenerator<number> {
