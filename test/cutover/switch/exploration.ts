@@ -95,7 +95,7 @@ const ids = ['a', 'b'];
 const other = (mode: Mode): Mode => (mode === 'mirror' ? 'reverse' : 'mirror');
 
 function start({ from, writes, switches, faults, pauses, losses = 0 }: Scenario): World {
-  let store: StoreState = { mode: from, epoch: 1, since: 1, lost: 0, done: '', beats: {} };
+  let store: StoreState = { mode: from, epoch: 1, since: 1, lost: 0, made: 1, done: '', beats: {} };
   const instances: Record<string, Instance> = {};
   for (const id of ids) {
     store = heartbeat(store, id, { epoch: 0, since: 0 }, '-', 'none');

@@ -286,6 +286,15 @@ describe('Redis that comes back in the middle of a switch', () => {
   });
 });
 
+test('a switch is not lost where the clock of Redis has gone back since the one before', async () => {
+  const one = await join();
+  await store.hset(key, 'since', Date.now() + 3_600_000);
+  await cutoverBegin(store, key, 'token', 'shadow', 'mirror', lease);
+  for (const phase of ['stop', 'reads']) await until(async () => (await advance(phase))[0] === 'ready');
+  await until(() => one.mode() === 'mirror' && one.since() < Date.now() + 1_800_000);
+  expect([one.hasLostSwitch(), admitAtOnceOrUndefined(one)?.mode]).toEqual([false, 'mirror']);
+});
+
 describe('Redis that comes back without its data', () => {
   test.each<Mode>(['shadow', 'mirror'])(
     'leaves the authority to the legacy service where the mode was %s',
@@ -299,6 +308,16 @@ describe('Redis that comes back without its data', () => {
       expect(admitAtOnceOrUndefined(one)).toMatchObject({ mode: 'shadow', epoch: 3 });
     },
   );
+
+  test('and then from a backup of the mode before goes on in that mode', async () => {
+    await store.hset(key, { mode: 'mirror', epoch: 3, since: 1, 'history:3': '1 mirror test' });
+    const one = await join();
+    const backup = await store.dumpBuffer(key);
+    await store.unlink(key);
+    await until(() => one.mode() === 'shadow');
+    await store.restore(key, 0, backup, 'REPLACE');
+    await until(() => admitAtOnceOrUndefined(one)?.mode === 'mirror');
+  });
 
   test('has requests refused where it was the authority, also by instances that start later', async () => {
     await store.hset(key, { mode: 'native', epoch: 3, since: 1 });

@@ -78,7 +78,7 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
     fc.asyncProperty(steps, async (sequence) => {
       const prefix = freshPrefix();
       const key = `${prefix}cutover`;
-      let model: StoreState = { mode: 'shadow', epoch: 0, since: 1, lost: 0, done: '', beats: {} };
+      let model: StoreState = { mode: 'shadow', epoch: 0, since: 1, lost: 0, made: -1, done: '', beats: {} };
       await store.hset(key, 'mode', 'shadow', 'since', '1');
       let [highest, latest] = [0, 0];
 
@@ -151,6 +151,8 @@ test('the scripts of a switch do what the model says, for any sequence of calls'
             model = regressed(model, one.switches, one.during);
             await store.hset(key, 'epoch', model.epoch);
             await store.hdel(key, 'to', 'phase', 'token', 'until');
+            for (let epoch = model.epoch; epoch <= highest; epoch++)
+              await store.hdel(key, `history:${epoch}`);
             if (model.underWay !== undefined) {
               const { to, phase: during, token: by } = model.underWay;
               await store.hset(key, { to, phase: during, token: by, until: Date.now() + lease });

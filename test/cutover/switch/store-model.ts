@@ -27,6 +27,8 @@ export interface StoreState {
   since: number;
   /** The highest epoch that instances have seen, once Redis has lost it and until a mode is set; else 0. */
   lost: number;
+  /** The epoch of the last switch that is in the history; -1 if none is. */
+  made: number;
   underWay?: { to: Mode; phase: SwitchPhase; token: string; isExpired: boolean };
   /** The token of the last switch that was made. */
   done: string;
@@ -71,13 +73,19 @@ function settled(state: StoreState): StoreState {
 /** Where no mode is stored, it becomes shadow unless Redis may have been the authority; a lost switch is noted. */
 function withMode(state: StoreState, { epoch, since }: Seen, authority: Authority | 'none'): StoreState {
   if (state.mode !== '') {
-    const hasLostEnd = epoch === state.epoch && since > state.since;
+    const hasLostEnd = epoch === state.epoch && since > state.since && epoch !== state.made;
     const isLoss = authority !== 'none' && (hasLostEnd || epoch > Math.max(state.epoch, state.lost));
     return isLoss ? { ...state, lost: epoch } : state;
   }
-  const inShadow: StoreState = { ...state, mode: 'shadow', since: afterLoss };
-  if (authority === 'none') return state.epoch > 0 ? state : inShadow;
-  if (authority === 'legacy' && state.epoch === 0) return { ...inShadow, epoch };
+  const inShadow = (made: number): StoreState => ({
+    ...state,
+    mode: 'shadow',
+    epoch: made,
+    since: afterLoss,
+    made,
+  });
+  if (authority === 'none') return state.epoch > 0 ? state : inShadow(0);
+  if (authority === 'legacy' && state.epoch === 0) return inShadow(epoch);
   return { ...state, epoch: Math.max(state.epoch, epoch) };
 }
 
@@ -131,7 +139,7 @@ export function advance(
     state:
       phase === 'stop'
         ? { ...state, underWay: { ...underWay, phase: 'reads' } }
-        : { ...rest, mode: underWay.to, since: state.since + 1, lost: 0, done: token },
+        : { ...rest, mode: underWay.to, since: state.since + 1, lost: 0, made: state.epoch, done: token },
     reply: 'ready',
   };
 }
@@ -151,7 +159,7 @@ export function forget(state: StoreState, id: string): StoreState {
 }
 
 /** Redis comes back without its data. */
-export const emptied: StoreState = { mode: '', epoch: 0, since: 0, lost: 0, done: '', beats: {} };
+export const emptied: StoreState = { mode: '', epoch: 0, since: 0, lost: 0, made: -1, done: '', beats: {} };
 
 /** Redis comes back in an earlier state: before the last switches, or during the last one that is left. */
 export function regressed(
@@ -163,6 +171,7 @@ export function regressed(
     ...state,
     epoch: Math.max(0, state.epoch - switches),
     since: Math.max(1, state.since - 1),
+    made: -1,
     ...(during && { underWay: { to: 'mirror', phase: during, token: 't1', isExpired: false } }),
   };
 }

@@ -56,10 +56,11 @@ if authority == 'none' then
   end
   seen, phase = math.max(state.epoch, state.lost), state.token and state.phase or '-'
 elseif state.mode ~= '' then
-  -- Redis has come back in an earlier state, before the last switch or during it. Instances that start later cannot know
-  -- of the switch, and which mode holds now is for the operator to say.
+  -- Redis has come back in an earlier state, before the last switch or during it: then its history does not have that.
+  -- Instances that start later cannot know of the switch, and which mode holds now is for the operator to say.
   local epoch = tonumber(seen)
   local has_lost_end = epoch == state.epoch and tonumber(since) > (tonumber(state.since) or 0)
+    and redis.call('HEXISTS', KEYS[1], 'history:' .. seen) == 0
   if epoch > math.max(state.epoch, state.lost) or has_lost_end then redis.call('HSET', KEYS[1], 'lost', seen) end
 elseif is_bridge then
   -- Redis has lost its data. Where it was the authority, only the operator can say who is now.
