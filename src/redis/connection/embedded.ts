@@ -205,17 +205,17 @@ const ending = 'ending';
 /** A connection that keeps the server here running until it is closed; undefined if none answers, or it is ending. */
 async function joinServer(socket: string): Promise<Conversation | undefined> {
   const conversation = converse(socket);
-  const joined =
-    (await conversation.ask('PING')).startsWith('+PONG') &&
-    !(await conversation.ask('CLIENT LIST')).includes(` name=${ending} `);
-  if (joined) return conversation;
+  const isReady = (await conversation.ask('PING')).startsWith('+PONG');
+  const clients = isReady ? await conversation.ask('CLIENT LIST') : '';
+  if (clients !== '' && !clients.includes(` name=${ending} `)) return conversation;
   conversation.close();
   return undefined;
 }
 
 /** A connection that nobody joins beside, until it is closed; undefined if somebody else is connected. */
 async function leaveLast(socket: string): Promise<Conversation | undefined> {
-  const conversation = converse(socket);
+  // A server whose disk is busy may take long to answer, and still be in use.
+  const conversation = converse(socket, 10_000);
   await conversation.ask(`CLIENT SETNAME ${ending}`);
   const clients = infoField(await conversation.ask('INFO clients'), 'connected_clients') ?? 0;
   // This very connection is one of them.
@@ -224,16 +224,16 @@ async function leaveLast(socket: string): Promise<Conversation | undefined> {
   return undefined;
 }
 
-/** A connection to the server here, and the replies to its commands: empty where there is none within a second. */
+/** A connection to the server here, and the replies to its commands: empty where there is none within `maxMs`. */
 type Conversation = ReturnType<typeof converse>;
 
-function converse(socket: string) {
+function converse(socket: string, maxMs = 1000) {
   const connection = connect(socket).unref();
   connection.on('error', () => {});
   const replies = connection[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   return {
     ask: async (command: string): Promise<string> => {
-      connection.ref().setTimeout(1000, () => connection.destroy());
+      connection.ref().setTimeout(maxMs, () => connection.destroy());
       connection.write(`${command}\r\n`);
       const reply = await replies.next().catch(() => undefined);
       connection.unref().setTimeout(0);

@@ -318,6 +318,22 @@ describe("an operator's tool", () => {
     expect(existsSync(second.url.slice('unix://'.length))).toBe(false);
   });
 
+  test('leaves it running for another tool though it does not answer for a while', async () => {
+    const dataDir = folder();
+    const first = await openEmbedded({ dataDir, joins: true });
+    const second = await openEmbedded({ dataDir, joins: true });
+    const client = await open(second.url);
+    const pid = await pidOf(client);
+    process.kill(pid, 'SIGSTOP');
+    const closed = first.close();
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    process.kill(pid, 'SIGCONT');
+    // Longer than Redis takes to end.
+    expect(await client.blpop('none', 0.3)).toBeNull();
+    client.disconnect();
+    await Promise.all([closed, second.close()]);
+  });
+
   test('shares one with another tool that starts at the same time', async () => {
     const dataDir = folder();
     const tools = await Promise.all([
