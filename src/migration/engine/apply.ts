@@ -28,6 +28,9 @@ import { prune, type Pruned } from './write/prune.ts';
 import { completeRenames, makeRenames } from './write/renames.ts';
 import { writeEntries } from './write/write.ts';
 
+/** To be raised when a load sets other records aside, since one that is resumed must set aside the same. */
+const loadFormat = 2;
+
 export type Applied = Awaited<ReturnType<typeof applyRun>>;
 
 export interface ApplyChoice extends RoundChoice {
@@ -79,11 +82,12 @@ async function applyLocked(
 
   const earlier = await completeEarlierRenames(context);
   const servers = await replicationIdsOf(context.store);
-  round.loaded = await takeOverLoaded(context, round.loaded, source.version, servers);
+  // A source without a version is read again from its beginning.
+  const version = source.version === undefined ? undefined : `${loadFormat}\n${source.version}`;
+  round.loaded = await takeOverLoaded(context, round.loaded, version, servers);
   const seed = round.loaded?.seed ?? newSeed();
   const scope: Scope = { ...chosen.scope, since, size, seed };
-  // A source without a version is read again from its beginning.
-  const basis = source.version === undefined ? undefined : { version: source.version, servers, seed };
+  const basis = version === undefined ? undefined : { version, servers, seed };
   const keeper = createRoundKeeper(context, round, basis);
   const load = createLoad(context, keeper, pacer, servers, round.loaded?.rows);
   const isPruning = choice.prune === true && isDue;

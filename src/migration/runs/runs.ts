@@ -93,7 +93,7 @@ export interface RoundState {
 
 /** What has to be the same for a load to be resumed. */
 export interface LoadBasis {
-  /** The version of the source that was read. */
+  /** That of the source that was read, and of how it is loaded. */
   version: string;
   /** As replicationIdsOf: other servers may lack what was loaded last. */
   servers: string;

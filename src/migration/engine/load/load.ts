@@ -100,8 +100,6 @@ export function createLoad(
       describePlace = batch.describe;
       names.add({ organization, name, userId, seq, place: JSON.stringify(batch.places[index]), isWritten });
       if (!isWritten) {
-        // A version before this one has written it, and a row without fields removes it.
-        if (!isRepeated && seq < resumeAt) profiles.add(organization, [userId]);
         const where = placeOf(item);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, isDenied, record });
         continue;

@@ -8,7 +8,7 @@ import { runTool } from '../../../support/tools/admin.ts';
 import { listOrganizations } from '../../../../src/redis/organizations.ts';
 import { applyRun } from '../../../../src/migration/engine/apply.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
-import { readRun } from '../../../../src/migration/runs/runs.ts';
+import { readRun, runKey } from '../../../../src/migration/runs/runs.ts';
 import { openTestStore } from '../../../support/bridge.ts';
 import { withChosen } from '../../context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
@@ -164,15 +164,20 @@ describe('an organization that Redis does not know', () => {
     expect(await loaded()).toMatchObject({ seed: first?.seed, servers: first?.servers });
   });
 
-  test('is resumed where a version before this one has written a profile with a denied username', async () => {
+  test('is loaded from the start if a version that sets other records aside has begun it', async () => {
     const tool = createTool();
-    const denylist = [{ organizationId: 'acme', username: 'name-0' }];
+    const ends = [0, 998];
+    const denylist = ends.map((at) => ({ organizationId: 'acme', username: `name-${at}` }));
     const source = writeSource({ denylist, profiles: profiles(1000) });
     await killedWhileLoading(tool, source, 50);
-    await store.hset(`${tool.prefix}{acme}:p:user-0`, { u: 'name-0', t: '' });
+    const key = runKey(tool.prefix, 'r');
+    const state = (await store.hget(key, 'state')) ?? '';
+    // The version before this one has stored that of the source alone, and has written denied usernames, also after that.
+    await store.hset(key, 'state', state.replace(/"version":"\d+\\n/, '"version":"'));
+    for (const at of ends) await store.hset(`${tool.prefix}{acme}:p:user-${at}`, { u: `name-${at}`, t: '' });
     expect(await tool.json('apply', '--source', source, '--run', 'r')).toMatchObject({
       exitCode: 0,
-      json: { resumed: true, created: 1001, updated: 0 },
+      json: { resumed: true, created: 1002, updated: 0 },
     });
     expect(await faultsIn(store, tool.prefix)).toEqual([]);
   });
