@@ -351,6 +351,11 @@ describeWithPostgres('apply --copy-pictures FOLDER of a database', () => {
     const copy = [...apply, '--copy-pictures', place];
     expect((await tool.json(...copy)).json).toMatchObject({ pictures: { copied: 1, failed: 1 } });
     expect(await store.hget(ofUser('u1'), 'pu')).toBe('https://old.example.com/u1');
+    expect(await tool.json(...copy, '--as-of', '2999-01-01T00:00:00Z')).toMatchObject({
+      exitCode: 2,
+      err: expect.stringContaining('--as-of must not be in the future'),
+    });
+    expect(await store.hget(ofUser('u1'), 'pu')).toBe('https://old.example.com/u1');
     const asOf = new Date(adoptedAt + 1).toISOString();
     expect((await tool.json(...copy, '--as-of', asOf)).json).toMatchObject({ pictures: { copied: 1 } });
     expect(await store.hget(ofUser('u1'), 'po')).toBe('https://old.example.com/u1');

@@ -10,13 +10,13 @@ import { problems } from '../../migration/engine/issues.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
 import { isDatabaseUrl } from '../../migration/sources/databases/urls.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
-import type { Copied } from '../../migration/pictures/copy.ts';
+import type { Copied, CopyOptions } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
 import { listIssues, listWarnings, pruneRemedy, remedyFor, trustRemedy } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { describePlannedPruning, describePruning } from './plan.ts';
-import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
+import { onStoreClock, withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineChoice, 'finalStep'> {
   /** True, or the folder with the files. */
@@ -53,6 +53,10 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       isVerifyWithdrawn =
         (await withdrawVerified(store, prefix, snapshotAt, wouldChange)) || isVerifyWithdrawn;
     };
+    const folder =
+      typeof copyPictures === 'string'
+        ? { place: copyPictures, asOf: await onStoreClock(store, { asOf: choice.asOf ?? 0 }) }
+        : undefined;
     let pictures: Copied | undefined;
     const applied = await applyRun(
       chosen,
@@ -63,7 +67,7 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
           copyPictures === undefined
             ? undefined
             : async (scope, inner) => {
-                pictures = await copy(environment, choice, scope, inner);
+                pictures = await copy(environment, { ...choice, folder }, scope, inner);
               },
       },
     );
@@ -172,7 +176,7 @@ function titleOf({ kind, isResumed, completedRenames }: Applied, run: string): s
 
 async function copy(
   { config }: CliEnvironment,
-  { copyPictures: place, asOf = 0, allowPrivateAddresses = false, rate }: ApplyChoice,
+  { folder, allowPrivateAddresses = false, rate }: ApplyChoice & Pick<CopyOptions, 'folder'>,
   scope: Scope,
   context: MigrationContext,
 ): Promise<Copied> {
@@ -181,7 +185,7 @@ async function copy(
   const media = await openMediaStore(config.mediaUrl, config);
   const copied = await copyPictures(scope, context, {
     media,
-    folder: typeof place === 'string' ? { place, asOf } : undefined,
+    folder,
     allowPrivate: allowPrivateAddresses,
     pacer: createPacer(rate, context.signal),
   });

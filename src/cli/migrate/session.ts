@@ -148,7 +148,7 @@ export async function withSession<Result>(
 }
 
 /** By the clock of Redis, as adoptions are; that of this machine may differ. Throws a UsageError for one to come. */
-async function onStoreClock(store: RedisClient, snapshot: SnapshotTime): Promise<number> {
+export async function onStoreClock(store: RedisClient, snapshot: SnapshotTime): Promise<number> {
   const now = await storeTime(store);
   if ('openedAt' in snapshot) return now - (performance.now() - snapshot.openedAt);
   if (snapshot.asOf <= now) return snapshot.asOf;
