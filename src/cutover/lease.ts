@@ -16,7 +16,7 @@ export async function claimLease(store: RedisClient, key: string, holder: string
   if ((await compareAndSwap(store, key, '', holder, leaseMs)) !== '') return undefined;
   // By the monotonic clock; Redis starts to count later.
   let heldUntil = sentAt + leaseMs - margin;
-  const stop = repeat(async () => {
+  const stopRenewing = repeat(async () => {
     const at = performance.now();
     try {
       const isOurs = (await compareAndSwap(store, key, holder, holder, leaseMs)) === holder;
@@ -28,11 +28,9 @@ export async function claimLease(store: RedisClient, key: string, holder: string
   return {
     /** Whether it is certainly held now; to be checked immediately before each request. */
     isHeld: (): boolean => performance.now() < heldUntil,
-    /** Stops renewing it. */
-    stop,
-    /** Lets another holder take it at once. */
+    /** Stops renewing it, and lets another holder take it at once. */
     release: async (): Promise<void> => {
-      await stop();
+      await stopRenewing();
       heldUntil = 0;
       await compareAndSwap(store, key, holder, '', 0);
     },
