@@ -77,13 +77,13 @@ export async function copyPictures(
 /** The profiles of a batch that have a picture to copy. */
 async function notYetCopied(
   { store, organizations }: MigrationContext,
-  { rows, places, describe }: Batch<'profiles'>,
+  { rows, placeOf }: Batch<'profiles'>,
 ) {
   const candidates = rows.flatMap((row, index) =>
     row.ok &&
     row.record.profilePictureUrl !== undefined &&
     row.record.profilePictureObjectDefinitionId === undefined
-      ? [{ record: row.record, where: describe(places[index]) }]
+      ? [{ record: row.record, where: placeOf(index) }]
       : [],
   );
   const urls = await Promise.all(

@@ -48,7 +48,8 @@ export function createBatchBuilder<Place>(
     },
     /** The batch of the rows added since the last one; `progress` is the share of the entity read by its end, 0 to 1. */
     cut: (progress: number): Batch => {
-      const batch: Batch = { rows, places, describe: describe as Batch['describe'], progress };
+      const own = places;
+      const batch: Batch = { rows, placeOf: (index) => describe(own[index] as Place), progress };
       rows = [];
       places = [];
       width = 0;

@@ -15,10 +15,8 @@ export type Row<E extends Entity = Entity> = Parsed<E> & RecordNames;
 
 export interface Batch<E extends Entity = Entity> {
   readonly rows: readonly Row<E>[];
-  /** The place of each row in the source, such as the number of a line, as JSON can hold it. */
-  readonly places: readonly unknown[];
-  /** Puts a place into words, such as `profiles.ndjson:17`. Unique for each row. */
-  describe: (place: unknown) => string;
+  /** For people: a row's place in the source, such as `profiles.ndjson:17`. Unique for each row. */
+  placeOf: (index: number) => string;
   /** The share of the entity that has been read by the end of this batch, from 0 to 1; 0 if unknown. */
   readonly progress: number;
   /** What is unusual about the entity as a whole; in its last batch. */

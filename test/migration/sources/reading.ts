@@ -34,8 +34,7 @@ export async function readRows(
   const counts: number[] = [];
   const progress: number[] = [];
   for await (const batch of source.read(entity, { size: 500, ...options })) {
-    for (const [index, row] of batch.rows.entries())
-      rows.push({ at: batch.describe(batch.places[index]), ...row });
+    for (const [index, row] of batch.rows.entries()) rows.push({ at: batch.placeOf(index), ...row });
     counts.push(rows.length);
     progress.push(batch.progress);
   }

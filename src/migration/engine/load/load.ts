@@ -10,7 +10,6 @@ import type { Entity } from '../../records/records.ts';
 import { profileFields, settingsArguments } from '../../records/stored.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { unfinishedLoadsKey } from '../../runs/runs.ts';
-import type { Batch } from '../../sources/source.ts';
 import { subjectOf } from '../issues.ts';
 import { bucketCount, createNameIndex, type NameClaim } from './name-index.ts';
 import { normalizedIn, type Organization } from '../organizations.ts';
@@ -63,7 +62,6 @@ export function createLoad(
   const names = createNameIndex(context, buckets);
   /** The denylists, as far as they were read; by chance, another name may be taken for one of theirs. */
   const denied = createSeen();
-  let describePlace: Batch['describe'] = String;
 
   const begin = async (organization: Organization): Promise<void> => {
     await keeper.begin();
@@ -92,15 +90,14 @@ export function createLoad(
     areDenied?: ReadonlySet<Item>,
   ): Promise<void> => {
     for (const item of items) {
-      const { record, organization, seq, isRepeated, batch, index } = item;
+      const { record, organization, seq, isRepeated } = item;
       const { userId, username } = record;
       const name = normalizedIn(organization, username);
       const isDenied = areDenied?.has(item) === true || undefined;
       const isWritten = !isRepeated && isDenied === undefined;
-      describePlace = batch.describe;
-      names.add({ organization, name, userId, seq, place: JSON.stringify(batch.places[index]), isWritten });
+      const where = placeOf(item);
+      names.add({ organization, name, userId, seq, where, isWritten });
       if (!isWritten) {
-        const where = placeOf(item);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', isRepeated, isDenied, record });
         continue;
       }
@@ -120,8 +117,7 @@ export function createLoad(
       const users = own.map(({ userId }) => userId);
       const found = await readRecords.profiles(context, organization, users);
       await load(organization, 'profiles', JSON.stringify(users.flatMap((userId) => [1, userId])));
-      for (const [position, { seq, place }] of own.entries()) {
-        const where = describePlace(JSON.parse(place));
+      for (const [position, { seq, where }] of own.entries()) {
         const record = found[position];
         if (record === undefined) return await reportLost(context, id);
         aside.add({ seq, entity: 'profiles', where, outcome: 'created', record });

@@ -24,8 +24,8 @@ export interface NameClaim {
   userId: string;
   /** Rows of the source before the record. */
   seq: number;
-  /** Its place in the source, as JSON. */
-  place: string;
+  /** Its place in the source, for people. */
+  where: string;
   /** Whether the profile is written; otherwise it is set aside already. */
   isWritten: boolean;
 }
@@ -41,12 +41,12 @@ export function createNameIndex(
   const lines = createPartitions(workspace);
   let added = 0;
   return {
-    add: ({ organization, name, userId, seq, place, isWritten }: Omit<NameClaim, 'hash'>): void => {
+    add: ({ organization, name, userId, seq, where, isWritten }: Omit<NameClaim, 'hash'>): void => {
       added += 1;
       const hash = nameHash(name === '' ? userId : name);
       const key = organization.number + separator + name + separator + hash;
       const state = isWritten ? written : setAside;
-      lines.add(partitionOf(hash), key + state + userId + separator + seq + separator + place);
+      lines.add(partitionOf(hash), key + state + userId + separator + seq + separator + where);
     },
     /**
      * Writes the index, without the names of records that are set aside. Gives those that are yet to be set aside, some
@@ -111,7 +111,7 @@ function claimsByName(
       hash: line.slice(nameEnd + 1, hashEnd),
       userId: line.slice(hashEnd + 1, userEnd),
       seq: Number(line.slice(userEnd + 1, seqEnd)),
-      place: line.slice(seqEnd + 1),
+      where: line.slice(seqEnd + 1),
       isWritten: line[hashEnd] === written,
     });
   }

@@ -27,7 +27,7 @@ export interface Item<E extends Entity = Entity> {
 
 /** For people: a record's place in the source, which no other record of the entity has. */
 export function placeOf({ batch, index }: Item): string {
-  return batch.describe(batch.places[index]);
+  return batch.placeOf(index);
 }
 
 export type Reading = Awaited<ReturnType<typeof readSource>>;
@@ -165,7 +165,7 @@ function reportInvalid(
   { reason, organizationId, userId, username }: Extract<Batch['rows'][number], { ok: false }>,
 ): void {
   tallies.add(entity, undefined, 'invalid');
-  const where = batch.describe(batch.places[index]);
+  const where = batch.placeOf(index);
   issues.add({ entity, reason: 'invalid', where, detail: reason, organizationId, userId, username });
 }
 

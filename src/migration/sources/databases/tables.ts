@@ -204,5 +204,5 @@ function changedSince(
 
 /** A key for people. */
 function show(key: readonly Cell[]): string {
-  return `(${key.map((cell) => printable(cell ?? '')).join(', ')})`;
+  return `(${printable(key.join(', '))})`;
 }
