@@ -11,7 +11,11 @@ import type { Admission, Cutover } from '../cutover/switch/instance.ts';
 import type { Traffic } from '../cutover/traffic.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
 import type { ReadOutcome } from '../redis/profiles.ts';
-import { findCredentials, type AuthenticatedCaller, type AuthenticationOptions } from './authentication.ts';
+import {
+  findCredentials,
+  type AuthenticatedCaller,
+  type AuthenticationOptions,
+} from './middleware/authentication.ts';
 import { callOf } from './call.ts';
 import type { LoadShedding } from './middleware/load-shedding.ts';
 import { networkOf } from './middleware/rate-limit.ts';

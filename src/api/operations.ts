@@ -2,7 +2,7 @@ import type { Operation } from '../contract/operations.ts';
 import { getOrInsert } from '../lib/collections/get-or-insert.ts';
 import { readOwnProfile } from '../redis/profiles.ts';
 import { authenticate, type AuthenticationOutcome } from '../redis/changes.ts';
-import type { Authenticate, AuthenticatedCaller } from './authentication.ts';
+import type { Authenticate, AuthenticatedCaller } from './middleware/authentication.ts';
 import { createDenylistHandlers } from './denylist/handlers.ts';
 import { listBody, parseReplacements, parseUsernames } from './denylist/list-body.ts';
 import type { BodyReader } from './middleware/receive-body.ts';

@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import type { Queueing } from '../cutover/replay/queue/queueing.ts';
+import type { Queueing } from '../cutover/replay/queueing.ts';
 import { verdictAt } from '../deprecation/policy/policy.ts';
 import type { PolicyInForce } from '../deprecation/policy/policy-store.ts';
 import type { Admission, Cutover } from '../cutover/switch/instance.ts';
@@ -10,7 +10,7 @@ import {
   requirePermission,
   type AuthenticationOptions,
   type AuthenticatedCaller,
-} from './authentication.ts';
+} from './middleware/authentication.ts';
 import { beginWork, callOf, endWork } from './call.ts';
 import type { CheckedCaller, Forwarding } from './forwarding.ts';
 import { createGate } from './middleware/deprecation-gate.ts';

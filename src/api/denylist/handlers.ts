@@ -5,7 +5,7 @@ import {
   removeDenied as remove,
   type DenylistContext,
 } from '../../redis/denylist.ts';
-import type { AuthenticatedCaller } from '../authentication.ts';
+import type { AuthenticatedCaller } from '../middleware/authentication.ts';
 import type { Answer } from '../respond.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 

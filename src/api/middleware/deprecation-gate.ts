@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { ProblemError } from '../../contract/problems.ts';
 import { exemptionsFor, type CallVerdict, type DeprecationPolicy } from '../../deprecation/policy/policy.ts';
 import { authenticate } from '../../redis/changes.ts';
-import { authenticateCaller, recordClaim, type AuthenticationOptions } from '../authentication.ts';
+import { authenticateCaller, recordClaim, type AuthenticationOptions } from './authentication.ts';
 import { callOf } from '../call.ts';
 
 interface GateOptions extends AuthenticationOptions {

@@ -7,7 +7,7 @@ import type { ProfileChange } from '../../domain/profile.ts';
 import type { Pictures, StoredPicture } from '../../media/lifecycle.ts';
 import { putProfile as put, type PutOutcome, type ReadOutcome } from '../../redis/profiles.ts';
 import { isBacklogFull, isOutdated } from '../../redis/changes.ts';
-import type { AuthenticatedCaller } from '../authentication.ts';
+import type { AuthenticatedCaller } from '../middleware/authentication.ts';
 import { invalidBody, parseJson, receiveJson } from '../middleware/json-body.ts';
 import type { BodyReader } from '../middleware/receive-body.ts';
 import type { Answer } from '../respond.ts';

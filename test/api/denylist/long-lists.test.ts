@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { startBridgeProcess } from '../../../scripts/drills/processes.ts';
+import { startBridgeProcess } from '../../support/processes.ts';
 import { startBridge, type TestBridge } from '../../support/bridge.ts';
 import { createClient, type Client } from '../../support/requests/client.ts';
 import { until } from '../../support/until.ts';

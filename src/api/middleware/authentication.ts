@@ -1,11 +1,11 @@
 import type { Request, Response } from 'express';
-import { ProblemError } from '../contract/problems.ts';
-import type { Caller } from '../domain/caller.ts';
-import { hashApiKey, organizationBase } from '../redis/keys.ts';
-import type { AuthenticationOutcome } from '../redis/changes.ts';
-import { callOf, utf8Header } from './call.ts';
-import type { FailureLimiter } from './middleware/rate-limit.ts';
-import type { RedisClient } from '../redis/connection/client.ts';
+import { ProblemError } from '../../contract/problems.ts';
+import type { Caller } from '../../domain/caller.ts';
+import { hashApiKey, organizationBase } from '../../redis/keys.ts';
+import type { AuthenticationOutcome } from '../../redis/changes.ts';
+import { callOf, utf8Header } from '../call.ts';
+import type { FailureLimiter } from './rate-limit.ts';
+import type { RedisClient } from '../../redis/connection/client.ts';
 
 export interface AuthenticationOptions {
   store: RedisClient;
