@@ -8,7 +8,7 @@ import type { FileUrl } from './contract/views.ts';
 import { connectLegacy } from './cutover/forward/legacy.ts';
 import { openApiKeyCipher, type ReplayAbility } from './cutover/replay/api-key-cipher.ts';
 import { createReplayQueue } from './cutover/replay/queue/queue.ts';
-import { createQueueing } from './cutover/replay/queue/queueing.ts';
+import { createQueueing } from './cutover/replay/queueing.ts';
 import { startReplayer } from './cutover/replay/replayer.ts';
 import { joinCutover, type Cutover } from './cutover/switch/instance.ts';
 import { createTraffic } from './cutover/traffic.ts';

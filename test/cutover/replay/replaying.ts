@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connectLegacy, type Legacy as Connection } from '../../../src/cutover/forward/legacy.ts';
 import { createApiKeyCipher, type ApiKeyCipher } from '../../../src/cutover/replay/api-key-cipher.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
-import { createQueueing } from '../../../src/cutover/replay/queue/queueing.ts';
+import { createQueueing } from '../../../src/cutover/replay/queueing.ts';
 import { startReplayer, type Replayer } from '../../../src/cutover/replay/replayer.ts';
 import { defaultSettings } from '../../../src/domain/settings.ts';
 import { createLog, type Log } from '../../../src/log.ts';

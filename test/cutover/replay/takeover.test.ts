@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
+import { pause, resume, startBridgeProcess, type Server } from '../../support/processes.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../src/cutover/replay/queue/queue.ts';
 import {
   cutoverKey,

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { createApiKeyCipher, type ApiKeyCipher } from '../../../../src/cutover/replay/api-key-cipher.ts';
-import { createQueueing } from '../../../../src/cutover/replay/queue/queueing.ts';
+import { createQueueing } from '../../../../src/cutover/replay/queueing.ts';
 import type { AcceptedChange } from '../../../../src/cutover/replay/queue/changes.ts';
 import { currentProfile } from '../../../../src/cutover/replay/current-state.ts';
 import { createReplayQueue, type ReplayQueue } from '../../../../src/cutover/replay/queue/queue.ts';

@@ -1,8 +1,8 @@
-import { ProblemError } from '../../../contract/problems.ts';
-import type { ReplayAbility } from '../api-key-cipher.ts';
-import type { Queued } from '../../../redis/changes.ts';
-import { callerFields, type QueuedCaller } from './changes.ts';
-import type { ReplayQueue } from './queue.ts';
+import { ProblemError } from '../../contract/problems.ts';
+import type { ReplayAbility } from './api-key-cipher.ts';
+import type { Queued } from '../../redis/changes.ts';
+import { callerFields, type QueuedCaller } from './queue/changes.ts';
+import type { ReplayQueue } from './queue/queue.ts';
 
 /** Gives what the scripts queue a caller's change with (lua/lib/change.lua). */
 export type Queueing = (caller: QueuedCaller, apiKey: string) => Queued;
