@@ -5,7 +5,7 @@ import { createReleasers, type Releasers } from './lib/releasers.ts';
 import type { Log } from './log.ts';
 import { openMediaStore } from './media/open.ts';
 import { watchMedia } from './media/availability.ts';
-import { openStore } from './redis/connection/open.ts';
+import { openStore } from './redis/open.ts';
 
 /** What every process of the bridge has open. */
 export type Resources = Awaited<ReturnType<typeof openResources>>;

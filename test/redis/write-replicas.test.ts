@@ -4,7 +4,7 @@ import { setInLayer } from '../../src/deprecation/policy/policy-edits.ts';
 import { changePolicy } from '../../src/deprecation/policy/policy-store.ts';
 import { createReleasers } from '../../src/lib/releasers.ts';
 import { createLog } from '../../src/log.ts';
-import { openStore, openStoreForTool } from '../../src/redis/connection/open.ts';
+import { openStore, openStoreForTool } from '../../src/redis/open.ts';
 import { layoutKey, organizationBase } from '../../src/redis/keys.ts';
 import { layoutVersion } from '../../src/redis/layout.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';

@@ -13,7 +13,7 @@ import { createClient, type Client } from './requests/client.ts';
 import { freshPrefix, testRedisUrl } from './redis.ts';
 import { openTestStore, patient } from './store.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
-import type { StoreConfig } from '../../src/redis/connection/open.ts';
+import type { StoreConfig } from '../../src/redis/open.ts';
 
 export { openTestStore } from './store.ts';
 

@@ -1,7 +1,7 @@
 import { readConfig, type Config } from '../../config.ts';
 import { createReleasers } from '../../lib/releasers.ts';
 import { printable } from '../../lib/system/terminal.ts';
-import { openStoreForTool } from '../../redis/connection/open.ts';
+import { openStoreForTool } from '../../redis/open.ts';
 import { organizationBase } from '../../redis/keys.ts';
 import { findSettings } from '../../redis/organizations.ts';
 import { adminCommand } from '../command-line.ts';

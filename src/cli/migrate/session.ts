@@ -6,7 +6,7 @@ import { createReleasers } from '../../lib/releasers.ts';
 import { serverUrl } from '../../lib/hosts.ts';
 import { storeTime, type RedisClient } from '../../redis/connection/client.ts';
 import { isStoreUnavailable } from '../../redis/connection/connect.ts';
-import { openStoreForTool } from '../../redis/connection/open.ts';
+import { openStoreForTool } from '../../redis/open.ts';
 import {
   openChosen,
   type Chosen,

@@ -5,7 +5,7 @@ import { createReleasers } from '../../../src/lib/releasers.ts';
 import { createLog } from '../../../src/log.ts';
 import { closeRedis, connectRedis } from '../../../src/redis/connection/connect.ts';
 import { checkHealth } from '../../../src/redis/connection/health.ts';
-import { openStore } from '../../../src/redis/connection/open.ts';
+import { openStore } from '../../../src/redis/open.ts';
 import { checkPermissions } from '../../../src/redis/connection/permissions.ts';
 import { startSentinel } from '../../support/servers/sentinels.ts';
 import { startLegacyBridge } from '../../support/legacy/bridge.ts';

@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { readConfig } from '../../../src/config.ts';
-import { createReleasers } from '../../../src/lib/releasers.ts';
-import { createLog } from '../../../src/log.ts';
-import { openStore } from '../../../src/redis/connection/open.ts';
-import { startRedis, unusedPort, type RedisProcess } from '../../support/redis.ts';
-import { describeWithOpenssl, makeCertificate } from '../../support/servers/certificate.ts';
-import { script } from '../../../src/redis/connection/script-loader.ts';
+import { readConfig } from '../../src/config.ts';
+import { createReleasers } from '../../src/lib/releasers.ts';
+import { createLog } from '../../src/log.ts';
+import { openStore } from '../../src/redis/open.ts';
+import { startRedis, unusedPort, type RedisProcess } from '../support/redis.ts';
+import { describeWithOpenssl, makeCertificate } from '../support/servers/certificate.ts';
+import { script } from '../../src/redis/connection/script-loader.ts';
 
 const authenticate = script<(string | number)[], unknown>('api_key/authenticate');
 

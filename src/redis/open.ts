@@ -1,12 +1,12 @@
-import type { Releasers } from '../../lib/releasers.ts';
-import { repeat } from '../../lib/repeat.ts';
-import type { Log } from '../../log.ts';
-import type { RedisClient } from './client.ts';
-import { closeRedis, connectRedis, type ConnectOptions } from './connect.ts';
-import { openEmbedded } from './embedded.ts';
-import { layoutFault, readLayout } from '../layout.ts';
-import { checkPermissions } from './permissions.ts';
-import { waitForReplicas } from './script-loader.ts';
+import type { Releasers } from '../lib/releasers.ts';
+import { repeat } from '../lib/repeat.ts';
+import type { Log } from '../log.ts';
+import type { RedisClient } from './connection/client.ts';
+import { closeRedis, connectRedis, type ConnectOptions } from './connection/connect.ts';
+import { openEmbedded } from './connection/embedded.ts';
+import { layoutFault, readLayout } from './layout.ts';
+import { checkPermissions } from './connection/permissions.ts';
+import { waitForReplicas } from './connection/script-loader.ts';
 
 /** Where the store is. */
 export interface StoreConfig {
