@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Ran } from '../../test/support/tools/admin.ts';
-import { endWithUs } from './processes.ts';
+import { endWithUs } from '../../test/support/processes.ts';
 
 /** The operator's tool as a process, which ends with this one at the latest. */
 export type ToolProcess = ReturnType<typeof startTool>;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startBridgeProcess } from '../drills/processes.ts';
+import { startBridgeProcess } from '../../test/support/processes.ts';
 import type { Random } from '../drills/random.ts';
 
 /** The bridges behind one address, as a load balancer sees them. */

@@ -8,7 +8,7 @@ import { counted } from '../../src/lib/numbers.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import type { Ran } from '../../test/support/tools/admin.ts';
 import { openTestStore } from '../../test/support/store.ts';
-import { startDurableRedis } from '../drills/processes.ts';
+import { startDurableRedis } from '../../test/support/processes.ts';
 import { createRandom } from '../drills/random.ts';
 import { startClients } from './clients.ts';
 import { startInstances } from './instances.ts';

@@ -1,6 +1,6 @@
 import { load, type Load, type Workload } from '../load/load.ts';
 import type { Plan } from '../resources.ts';
-import { cpuSeconds } from '../servers/processes.ts';
+import { cpuSeconds } from '../../../test/support/run/process-usage.ts';
 import type { Served } from '../servers/serve.ts';
 import { median, ratio, type Ratio } from './stats.ts';
 

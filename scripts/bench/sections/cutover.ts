@@ -10,7 +10,7 @@ import { compare, speed } from '../report/compare.ts';
 import { judged, ratioRow, type Row, type Section } from '../report/section.ts';
 import { median, ratio } from '../report/stats.ts';
 import { openStore, type Resources } from '../resources.ts';
-import { residentMiB } from '../servers/processes.ts';
+import { residentMiB } from '../../../test/support/run/process-usage.ts';
 import { kept, serve, serveBridge, type Served } from '../servers/serve.ts';
 
 const read = getProfile('bridge');

@@ -1,7 +1,7 @@
 import { compare, speed } from '../report/compare.ts';
 import { ratioRow, type Row, type Section } from '../report/section.ts';
 import { getProfile } from '../load/workloads.ts';
-import { residentMiB } from '../servers/processes.ts';
+import { residentMiB } from '../../../test/support/run/process-usage.ts';
 import type { Served } from '../servers/serve.ts';
 
 const work = getProfile('bridge');

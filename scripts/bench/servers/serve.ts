@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Releasers } from '../../../src/lib/releasers.ts';
-import { startBridgeProcess } from '../../drills/processes.ts';
+import { startBridgeProcess } from '../../../test/support/processes.ts';
 
 /** A server in a separate process, which may start further ones. */
 export interface Served {

@@ -11,7 +11,7 @@ import { createTestOrganization } from '../../../test/support/bridge.ts';
 import { createClient, type Client } from '../../../test/support/requests/client.ts';
 import { startRedis } from '../../../test/support/redis.ts';
 import { openTestStore } from '../../../test/support/store.ts';
-import { startBridgeProcess } from '../../drills/processes.ts';
+import { startBridgeProcess } from '../../../test/support/processes.ts';
 import { print, runTool } from '../../program.ts';
 
 const program = new Command('npx tsx scripts/bench/studies/failover-loss.ts')

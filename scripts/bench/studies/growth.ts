@@ -14,7 +14,7 @@ import { print, runTool } from '../../program.ts';
 import { inBlocks, pipeCommands, profileCommands } from '../pipe.ts';
 import { avatar, avatarUrl, baseOf, createPlayerKey, userId } from '../load/seed.ts';
 import { getProfile, setAvatar } from '../load/workloads.ts';
-import { residentMiB } from '../servers/processes.ts';
+import { residentMiB } from '../../../test/support/run/process-usage.ts';
 import { serveBridge, type Served } from '../servers/serve.ts';
 import { compare, speed } from '../report/compare.ts';
 import type { RedisClient } from '../../../src/redis/connection/client.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Server } from '../processes.ts';
-import { pause, resume } from '../processes.ts';
+import type { Server } from '../../../test/support/processes.ts';
+import { pause, resume } from '../../../test/support/processes.ts';
 import type { Action } from '../tools/proxy.ts';
 import type { Call } from './clients.ts';
 import type { ToolProcess } from '../tool-process.ts';

@@ -3,7 +3,7 @@ import { createReleasers } from '../../../src/lib/releasers.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { startCluster, type RedisCluster } from '../../../test/support/servers/redis-cluster.ts';
 import { openTestStore } from '../../../test/support/store.ts';
-import { startBridgeProcess, startDurableRedis, type Server } from '../processes.ts';
+import { startBridgeProcess, startDurableRedis, type Server } from '../../../test/support/processes.ts';
 
 export const keyPrefix = 'pb:';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pause, resume, type Server } from '../processes.ts';
+import { pause, resume, type Server } from '../../../test/support/processes.ts';
 import { failOver, moveSlot } from './cluster.ts';
 import type { Fault, FaultContext } from './fault.ts';
 import type { DrilledOrganization } from './organization.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { pause, resume, startBridgeProcess, type Server } from '../../../scripts/drills/processes.ts';
+import { pause, resume, startBridgeProcess, type Server } from '../../support/processes.ts';
 import { readCutover } from '../../../src/cutover/switch/registry.ts';
 import { isSilent } from '../../../src/cutover/verdict/readiness.ts';
 import { cutoverKey, organizationBase, profileKey } from '../../../src/redis/keys.ts';

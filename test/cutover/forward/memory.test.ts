@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { residentMiB } from '../../../scripts/bench/servers/processes.ts';
+import { residentMiB } from '../../support/run/process-usage.ts';
 import { keyPrefix, openDeployment, type Deployment } from '../../../scripts/drills/history/deployment.ts';
 import { startLegacy, type Legacy } from '../../support/legacy/legacy.ts';
 import { runTool } from '../../support/tools/admin.ts';

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { programOf } from '../../test/support/run/program.ts';
-import { startRedis, unusedPort, type RedisProcess } from '../../test/support/redis.ts';
+import { programOf } from './run/program.ts';
+import { startRedis, unusedPort, type RedisProcess } from './redis.ts';
 
 /** A server that can be killed as by a power cut, paused, and started again at the same address with its data. */
 export interface Server {
