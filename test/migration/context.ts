@@ -1,5 +1,5 @@
 import { createTallies } from '../../src/migration/analysis/outcomes.ts';
-import { createWorkspace } from '../../src/migration/analysis/workspace.ts';
+import { createWorkspace } from '../../src/lib/bounded-memory/workspace.ts';
 import type { MigrationContext } from '../../src/migration/engine/context.ts';
 import { openChosen, type Chosen } from '../../src/migration/engine/read/choose.ts';
 import { openIssues } from '../../src/migration/engine/issues.ts';

@@ -16,7 +16,7 @@ import {
 import { formatInstant } from '../../lib/iso8601.ts';
 import type { MigrationContext } from '../../migration/engine/context.ts';
 import { createTallies } from '../../migration/analysis/outcomes.ts';
-import { createWorkspace } from '../../migration/analysis/workspace.ts';
+import { createWorkspace } from '../../lib/bounded-memory/workspace.ts';
 import { MigrationError, UsageError } from '../../migration/errors.ts';
 import { asDataFile } from '../../migration/sources/files/folder.ts';
 import { manifestName } from '../../migration/sources/files/manifest.ts';

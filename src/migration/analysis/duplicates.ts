@@ -2,9 +2,9 @@ import { yieldingItems } from '../../lib/time-slices.ts';
 import { profileKey } from '../../redis/keys.ts';
 import type { MigrationContext } from '../engine/context.ts';
 import { subjectOf } from '../engine/issues.ts';
-import { createGroups } from './groups.ts';
+import { createGroups } from '../../lib/bounded-memory/groups.ts';
 import { identityOf, namespaceOf } from './identity.ts';
-import type { Seen } from './seen.ts';
+import type { Seen } from '../../lib/bounded-memory/seen.ts';
 import { summaryOf, type Spool, type Summary } from './spool.ts';
 
 /**

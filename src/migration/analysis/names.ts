@@ -3,7 +3,7 @@ import { reportDenied, subjectOf } from '../engine/issues.ts';
 import { normalizedIn } from '../engine/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
-import { createGroups } from './groups.ts';
+import { createGroups } from '../../lib/bounded-memory/groups.ts';
 import { isChange } from './outcomes.ts';
 import { summaryOf, type Spool, type Summary } from './spool.ts';
 

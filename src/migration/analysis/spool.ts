@@ -1,7 +1,7 @@
 import type { Entity, RecordOf } from '../records/records.ts';
-import { createSorter } from './sorter.ts';
+import { createSorter, pad, paddedLength } from '../../lib/bounded-memory/sorter.ts';
 import type { Outcome } from './outcomes.ts';
-import type { Workspace } from './workspace.ts';
+import type { Workspace } from '../../lib/bounded-memory/workspace.ts';
 
 /** A record between reading and writing, with what was found out about it. */
 export interface Entry<E extends Entity = Entity> {
@@ -50,9 +50,6 @@ export type Decided = Entry & {
 /** The limit of a batch of entries, so that wide records do not fill the memory. */
 export const lengthLimit = { of: (entry: Decided): number => entry.length, most: 512 * 1024 };
 
-/** The digits of the number that each line begins with; what follows it says what the line is. */
-const seqLength = 16;
-
 export type Spool = ReturnType<typeof createSpool>;
 
 /**
@@ -76,8 +73,9 @@ export function createSpool(workspace: Workspace) {
     entries: function* (): Generator<Decided> {
       let decision: Decision | undefined;
       for (const line of sorter.sorted()) {
-        const rest = line.slice(seqLength + 1);
-        if (line[seqLength] === ' ') {
+        // What follows the number says what the line is.
+        const rest = line.slice(paddedLength + 1);
+        if (line[paddedLength] === ' ') {
           decision ??= rest as Decision;
           continue;
         }
@@ -86,9 +84,4 @@ export function createSpool(workspace: Workspace) {
       }
     },
   };
-}
-
-/** A number as text that sorts as the number does. */
-export function pad(seq: number): string {
-  return String(seq).padStart(seqLength, '0');
 }

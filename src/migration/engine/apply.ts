@@ -11,7 +11,7 @@ import {
 } from '../runs/runs.ts';
 import type { Scope } from '../sources/scope.ts';
 import { SourceError } from '../sources/source.ts';
-import { newSeed } from '../analysis/seen.ts';
+import { newSeed } from '../../lib/bounded-memory/seen.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
 import { assessSource, type Assessment } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';

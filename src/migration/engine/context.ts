@@ -1,5 +1,5 @@
 import type { Tallies } from '../analysis/outcomes.ts';
-import type { Workspace } from '../analysis/workspace.ts';
+import type { Workspace } from '../../lib/bounded-memory/workspace.ts';
 import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
 import type { Progress } from './progress.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { decideDuplicates } from '../../../src/migration/analysis/duplicates.ts';
 import { decideNames } from '../../../src/migration/analysis/names.ts';
-import { createSeen } from '../../../src/migration/analysis/seen.ts';
+import { createSeen } from '../../../src/lib/bounded-memory/seen.ts';
 import { createSpool } from '../../../src/migration/analysis/spool.ts';
-import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
+import { createWorkspace, type Workspace } from '../../../src/lib/bounded-memory/workspace.ts';
 import { openIssues } from '../../../src/migration/engine/issues.ts';
 import type { Organization, Organizations } from '../../../src/migration/engine/organizations.ts';
 import { useTestStore } from '../../support/use-store.ts';

@@ -1,7 +1,7 @@
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { identityOf } from '../../analysis/identity.ts';
-import { createPartitions, partitionFor } from '../../analysis/partitions.ts';
+import { createPartitions, partitionFor } from '../../../lib/bounded-memory/partitions.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { runOrganizations } from '../../runs/runs.ts';
 import type { Scope } from '../../sources/scope.ts';

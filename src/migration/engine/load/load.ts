@@ -1,5 +1,5 @@
 import { namespaceOf } from '../../analysis/identity.ts';
-import { createSeen, type Seen } from '../../analysis/seen.ts';
+import { createSeen, type Seen } from '../../../lib/bounded-memory/seen.ts';
 import type { Spool } from '../../analysis/spool.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';

@@ -1,7 +1,7 @@
 import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { bucketOf, nameHash, nameHashLength } from '../../../redis/keys.ts';
-import { createPartitions, partitionCount } from '../../analysis/partitions.ts';
-import { separator } from '../../analysis/sorter.ts';
+import { createPartitions, partitionCount } from '../../../lib/bounded-memory/partitions.ts';
+import { separator } from '../../../lib/bounded-memory/sorter.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Organization } from '../organizations.ts';
 import type { RowSender } from './row-sender.ts';

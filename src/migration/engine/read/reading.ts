@@ -1,7 +1,7 @@
 import { encodeReference, canFillTemplate, type ObjectReference } from '../../../domain/profile.ts';
 import { objectsKey, profileKey } from '../../../redis/keys.ts';
 import { identityOf, namespaceOf } from '../../analysis/identity.ts';
-import { createSeen, type Seen } from '../../analysis/seen.ts';
+import { createSeen, type Seen } from '../../../lib/bounded-memory/seen.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import type { Scope } from '../../sources/scope.ts';

@@ -9,7 +9,7 @@ import {
 import { scanKeys, scanMembers, scanPairs } from '../../../redis/connection/scan.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { collectionIdentity, splitCollectionIdentity } from '../../analysis/identity.ts';
-import { separator } from '../../analysis/sorter.ts';
+import { separator } from '../../../lib/bounded-memory/sorter.ts';
 import type { Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import type { Issue } from '../issues.ts';

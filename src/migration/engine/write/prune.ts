@@ -1,6 +1,6 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { counted, formatNumber, totalOf } from '../../../lib/numbers.ts';
-import { createSorter } from '../../analysis/sorter.ts';
+import { createSorter } from '../../../lib/bounded-memory/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
 import type { MigrationContext } from '../context.ts';
 import { recheckIndexes } from '../current-index.ts';

@@ -1,5 +1,5 @@
 import { printable } from '../../../lib/system/terminal.ts';
-import { createSeen } from '../../analysis/seen.ts';
+import { createSeen } from '../../../lib/bounded-memory/seen.ts';
 import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
 import { missingField } from '../../records/parse.ts';
 import { shapes, type Entity } from '../../records/records.ts';

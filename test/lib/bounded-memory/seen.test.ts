@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createSeen } from '../../../src/migration/analysis/seen.ts';
+import { createSeen } from '../../../src/lib/bounded-memory/seen.ts';
 
 /** The keys, none of which occurs twice, that are taken for seen all the same: with seed 7, one. */
 function takenForSeen(seed: number): number[] {

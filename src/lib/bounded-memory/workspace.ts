@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { attemptWrite } from '../../lib/files/text-file.ts';
+import { attemptWrite } from '../files/text-file.ts';
 
 /** The position of bytes in a workspace. */
 export interface Extent {

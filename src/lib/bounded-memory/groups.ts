@@ -1,5 +1,4 @@
-import { createSorter, separator } from './sorter.ts';
-import { pad } from './spool.ts';
+import { createSorter, pad, separator } from './sorter.ts';
 import type { Workspace } from './workspace.ts';
 
 /** Values by key, in memory or on disk: any number of keys, and few values for each. */

@@ -1,8 +1,15 @@
 import { createLineList } from './line-list.ts';
 import type { Workspace } from './workspace.ts';
 
-/** Separates the parts of a line; no text of a record contains it. */
+/** Separates the parts of a line, none of which may contain it. */
 export const separator = '\u0001';
+
+export const paddedLength = 16;
+
+/** A whole number as text that sorts as the number does. */
+export function pad(number: number): string {
+  return String(number).padStart(paddedLength, '0');
+}
 
 /** Text held in memory before it goes to disk, in characters. */
 const memoryLimit = 4 * 1024 * 1024;

@@ -5,11 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createGroups } from '../../../src/migration/analysis/groups.ts';
-import { createPartitions, partitionCount } from '../../../src/migration/analysis/partitions.ts';
-import { createSorter } from '../../../src/migration/analysis/sorter.ts';
-import { createSpool, type Entry } from '../../../src/migration/analysis/spool.ts';
-import { createWorkspace, type Workspace } from '../../../src/migration/analysis/workspace.ts';
+import { createGroups } from '../../../src/lib/bounded-memory/groups.ts';
+import { createPartitions, partitionCount } from '../../../src/lib/bounded-memory/partitions.ts';
+import { createSorter } from '../../../src/lib/bounded-memory/sorter.ts';
+import { createWorkspace, type Workspace } from '../../../src/lib/bounded-memory/workspace.ts';
 
 let workspace: Workspace;
 
@@ -37,27 +36,6 @@ test('lines are read sorted by code units, as often as needed, whether they fit 
   );
 });
 
-test('entries are read in the order of the source, each with its decision', () => {
-  const spool = createSpool(workspace);
-  const entry = (seq: number): Entry => ({
-    seq,
-    entity: 'profiles',
-    record: { organizationId: 'acme', userId: `u${seq}` },
-    where: `profiles.ndjson:${seq}`,
-    outcome: 'created',
-  });
-  for (const seq of [70, 3, 100, 4]) spool.add(entry(seq));
-  spool.decide(100, 'nameless');
-  spool.decide(3, 'superseded');
-  expect([...spool.entries()]).toMatchObject([
-    { ...entry(3), decision: 'superseded' },
-    entry(4),
-    entry(70),
-    { ...entry(100), decision: 'nameless' },
-  ]);
-  expect(spool.size).toBe(4);
-});
-
 test('lines are read by partition, in order within each, whether they fit into memory or not', () => {
   const wide = fc.tuple(line, fc.constantFrom(0, 100, 20_000)).map(([text, pad]) => text + '.'.repeat(pad));
   const partition = fc.nat(partitionCount - 1);
@@ -79,7 +57,7 @@ test('lines are read by partition, in order within each, whether they fit into m
 
 test('a workspace returns what was appended, and leaves no file behind when its process is killed', async () => {
   const script = `
-    import { createWorkspace } from './src/migration/analysis/workspace.ts';
+    import { createWorkspace } from './src/lib/bounded-memory/workspace.ts';
     const workspace = createWorkspace();
     const extents = ['one', 'other'].map((text) => workspace.append(Buffer.from(text)));
     process.stdout.write(extents.map((extent) => workspace.read(extent)).toReversed().join());
