@@ -1,10 +1,10 @@
-import { createTallies } from '../../src/migration/analysis/outcomes.ts';
+import { createTallies } from '../../src/migration/context/outcomes.ts';
 import { createWorkspace } from '../../src/lib/bounded-memory/workspace.ts';
-import type { MigrationContext } from '../../src/migration/engine/context.ts';
+import type { MigrationContext } from '../../src/migration/context/context.ts';
 import { openChosen, type Chosen } from '../../src/migration/engine/read/choose.ts';
-import { openIssues } from '../../src/migration/engine/issues.ts';
+import { openIssues } from '../../src/migration/context/issues.ts';
 import { dry } from '../../src/migration/engine/scripts.ts';
-import { createOrganizations } from '../../src/migration/engine/organizations.ts';
+import { createOrganizations } from '../../src/migration/context/organizations.ts';
 import type { RedisClient } from '../../src/redis/connection/client.ts';
 import { closeRedis } from '../../src/redis/connection/connect.ts';
 import type { Tool } from '../support/tools/migrate.ts';

@@ -1,5 +1,5 @@
 import { exportRecords } from '../../migration/engine/export/export.ts';
-import { problems } from '../../migration/engine/issues.ts';
+import { problems } from '../../migration/context/issues.ts';
 import { entityNames, type Entity } from '../../migration/records/records.ts';
 import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';

@@ -2,7 +2,7 @@ import { counted, formatNumber } from '../../lib/numbers.ts';
 import { printable } from '../../lib/system/terminal.ts';
 import { shown } from '../../migration/engine/compare/differences.ts';
 import { makePlan, type Change } from '../../migration/engine/plan.ts';
-import { problems } from '../../migration/engine/issues.ts';
+import { problems } from '../../migration/context/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Pruned, PrunePlan } from '../../migration/engine/write/prune.ts';
 import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';

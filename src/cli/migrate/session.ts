@@ -14,15 +14,15 @@ import {
   type SourceChoice,
 } from '../../migration/engine/read/choose.ts';
 import { formatInstant } from '../../lib/iso8601.ts';
-import type { MigrationContext } from '../../migration/engine/context.ts';
-import { createTallies } from '../../migration/analysis/outcomes.ts';
+import type { MigrationContext } from '../../migration/context/context.ts';
+import { createTallies } from '../../migration/context/outcomes.ts';
 import { createWorkspace } from '../../lib/bounded-memory/workspace.ts';
 import { MigrationError, UsageError } from '../../migration/errors.ts';
 import { asDataFile } from '../../migration/sources/files/folder.ts';
 import { manifestName } from '../../migration/sources/files/manifest.ts';
-import { openIssues } from '../../migration/engine/issues.ts';
-import { createOrganizations } from '../../migration/engine/organizations.ts';
-import { createProgress } from '../../migration/engine/progress.ts';
+import { openIssues } from '../../migration/context/issues.ts';
+import { createOrganizations } from '../../migration/context/organizations.ts';
+import { createProgress } from '../../migration/context/progress.ts';
 import { dry } from '../../migration/engine/scripts.ts';
 import { storeFaultOf } from '../command-line.ts';
 import type { Shell } from '../shell.ts';

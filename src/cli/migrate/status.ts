@@ -1,5 +1,5 @@
 import { countPendingRenames } from '../../migration/engine/write/renames.ts';
-import type { MigrationContext } from '../../migration/engine/context.ts';
+import type { MigrationContext } from '../../migration/context/context.ts';
 import { entityNames } from '../../migration/records/records.ts';
 import { lockOwner } from '../../migration/runs/lock.ts';
 import { readRun, requireRun, runNames, type RoundState } from '../../migration/runs/runs.ts';

@@ -1,8 +1,8 @@
 import { findOmission } from '../../cutover/verdict/omission.ts';
 import { recordVerified, withdrawVerified } from '../../cutover/verdict/verified.ts';
-import type { MigrationContext } from '../../migration/engine/context.ts';
+import type { MigrationContext } from '../../migration/context/context.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
-import { differing, problems, type Issues, type Reason } from '../../migration/engine/issues.ts';
+import { differing, problems, type Issues, type Reason } from '../../migration/context/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { isRun, requestFullRound, readRun } from '../../migration/runs/runs.ts';
 import { counted, formatNumber } from '../../lib/numbers.ts';

@@ -1,7 +1,7 @@
 import { yieldingItems } from '../../lib/time-slices.ts';
 import { profileKey } from '../../redis/keys.ts';
-import type { MigrationContext } from '../engine/context.ts';
-import { subjectOf } from '../engine/issues.ts';
+import type { MigrationContext } from '../context/context.ts';
+import { subjectOf } from '../context/issues.ts';
 import { createGroups } from '../../lib/bounded-memory/groups.ts';
 import { identityOf, namespaceOf } from './identity.ts';
 import type { Seen } from '../../lib/bounded-memory/seen.ts';

@@ -1,5 +1,5 @@
 import { encodeReference } from '../../domain/profile.ts';
-import { normalizedIn, type Organization } from '../engine/organizations.ts';
+import { normalizedIn, type Organization } from '../context/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
 
 const identities: { readonly [E in Entity]: (record: RecordOf[E], organization: Organization) => string } = {

@@ -1,10 +1,10 @@
-import type { MigrationContext } from '../engine/context.ts';
-import { reportDenied, subjectOf } from '../engine/issues.ts';
-import { normalizedIn } from '../engine/organizations.ts';
+import type { MigrationContext } from '../context/context.ts';
+import { reportDenied, subjectOf } from '../context/issues.ts';
+import { normalizedIn } from '../context/organizations.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { yieldingItems } from '../../lib/time-slices.ts';
 import { createGroups } from '../../lib/bounded-memory/groups.ts';
-import { isChange } from './outcomes.ts';
+import { isChange } from '../context/outcomes.ts';
 import { summaryOf, type Spool, type Summary } from './spool.ts';
 
 /** A change of username that depends on another one, or that another one depends on. */

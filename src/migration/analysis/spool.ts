@@ -1,6 +1,6 @@
 import type { Entity, RecordOf } from '../records/records.ts';
 import { createSorter, pad, paddedLength } from '../../lib/bounded-memory/sorter.ts';
-import type { Outcome } from './outcomes.ts';
+import type { Outcome } from '../context/outcomes.ts';
 import type { Workspace } from '../../lib/bounded-memory/workspace.ts';
 
 /** A record between reading and writing, with what was found out about it. */

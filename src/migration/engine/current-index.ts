@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Script } from '../../redis/connection/script-loader.ts';
-import type { MigrationContext } from './context.ts';
+import type { MigrationContext } from '../context/context.ts';
 import { MigrationError } from '../errors.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import type { Organization } from './organizations.ts';
+import type { Organization } from '../context/organizations.ts';
 import type { RowArguments } from './scripts.ts';
 
 /** How long names may be held by another operation before a migration gives up, in ms. */

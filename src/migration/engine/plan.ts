@@ -1,5 +1,5 @@
 import { inBatches } from '../../lib/collections/batches.ts';
-import type { Outcome } from '../analysis/outcomes.ts';
+import type { Outcome } from '../context/outcomes.ts';
 import { lengthLimit, type Decided } from '../analysis/spool.ts';
 import type { Entity } from '../records/records.ts';
 import {
@@ -10,10 +10,11 @@ import {
   type PruneChoice,
 } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
-import { dryRun, type MigrationContext } from './context.ts';
-import { subjectOf } from './issues.ts';
+import type { MigrationContext } from '../context/context.ts';
+import { subjectOf } from '../context/issues.ts';
 import { differencesOf } from './compare/differences.ts';
 import { putRecords } from './write/put.ts';
+import { dryRun } from './scripts.ts';
 
 /** A record that would be changed, with the fields. */
 export type Change = Awaited<ReturnType<typeof changesOf>>[number];

@@ -1,7 +1,7 @@
 import { counted } from '../../lib/numbers.ts';
 import type { RoundState } from '../runs/runs.ts';
 import type { Chosen } from './read/choose.ts';
-import type { MigrationContext } from './context.ts';
+import type { MigrationContext } from '../context/context.ts';
 import type { Entity } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
 import { FinalError, MigrationError, UsageError } from '../errors.ts';

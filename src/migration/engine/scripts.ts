@@ -1,6 +1,7 @@
 import { script } from '../../redis/connection/script-loader.ts';
+import type { MigrationContext } from '../context/context.ts';
 import type { Entity } from '../records/records.ts';
-import type { Outcome } from '../analysis/outcomes.ts';
+import type { Outcome } from '../context/outcomes.ts';
 import type { ChangeArguments, GenerationRefusal } from '../../redis/changes.ts';
 
 /**
@@ -10,6 +11,11 @@ import type { ChangeArguments, GenerationRefusal } from '../../redis/changes.ts'
 type WriteArguments = [...ChangeArguments, claim: string];
 
 export const dry = '';
+
+/** The context for calls that only say what they would do. */
+export function dryRun(context: MigrationContext): MigrationContext {
+  return { ...context, claim: dry };
+}
 
 /** What the arguments of scripts that take rows of the source begin with (src/redis/lua/lib/source.lua). */
 export type RowArguments = [...WriteArguments, rows: string, snapshotAt: number | '', marksFrom: number];

@@ -6,11 +6,11 @@ import { storeTime } from '../../redis/connection/client.ts';
 import { createPictures } from '../../media/lifecycle.ts';
 import type { Scope } from '../sources/scope.ts';
 import type { Batch } from '../sources/source.ts';
-import type { MigrationContext } from '../engine/context.ts';
+import type { MigrationContext } from '../context/context.ts';
 import type { Pacer } from '../engine/write/pacer.ts';
 import { fetchPicture, PictureError } from './fetch.ts';
 import { findSharedPlaces, readPicture } from './folder.ts';
-import { subjectOf } from '../engine/issues.ts';
+import { subjectOf } from '../context/issues.ts';
 import { migratePicture } from '../engine/scripts.ts';
 import type { RecordOf } from '../records/records.ts';
 

@@ -2,7 +2,7 @@ import { readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { yieldingItems } from '../../lib/time-slices.ts';
 import { createSorter, separator } from '../../lib/bounded-memory/sorter.ts';
-import type { MigrationContext } from '../engine/context.ts';
+import type { MigrationContext } from '../context/context.ts';
 import type { Scope } from '../sources/scope.ts';
 import { maxPictureBytes, PictureError, tooLarge } from './fetch.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { repeat } from '../../lib/repeat.ts';
 import { hasEnded, thisProcess, type ProcessIdentity } from '../../lib/system/process-identity.ts';
-import type { MigrationContext } from '../engine/context.ts';
+import type { MigrationContext } from '../context/context.ts';
 import { MigrationError } from '../errors.ts';
 import { compareAndSwap } from '../../redis/compare-and-swap.ts';
 import { script } from '../../redis/connection/script-loader.ts';

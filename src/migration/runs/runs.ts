@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Entity } from '../records/records.ts';
 import type { OnConflict } from '../sources/scope.ts';
 import { MigrationError } from '../errors.ts';
-import type { Tally } from '../analysis/outcomes.ts';
+import type { Tally } from '../context/outcomes.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** Where a migration keeps its state. */

@@ -4,8 +4,8 @@ import { decideNames } from '../../../src/migration/analysis/names.ts';
 import { createSeen } from '../../../src/lib/bounded-memory/seen.ts';
 import { createSpool } from '../../../src/migration/analysis/spool.ts';
 import { createWorkspace, type Workspace } from '../../../src/lib/bounded-memory/workspace.ts';
-import { openIssues } from '../../../src/migration/engine/issues.ts';
-import type { Organization, Organizations } from '../../../src/migration/engine/organizations.ts';
+import { openIssues } from '../../../src/migration/context/issues.ts';
+import type { Organization, Organizations } from '../../../src/migration/context/organizations.ts';
 import { useTestStore } from '../../support/use-store.ts';
 
 const store = await useTestStore();

@@ -1,5 +1,5 @@
 import { counted, formatNumber } from '../../../lib/numbers.ts';
-import type { Issues } from '../../../migration/engine/issues.ts';
+import type { Issues } from '../../../migration/context/issues.ts';
 import type { Chosen } from '../../../migration/engine/read/choose.ts';
 import type { CommandResult } from '../../tool.ts';
 

@@ -1,8 +1,8 @@
 import { formatNumber, totalOf } from '../../../lib/numbers.ts';
 import { table } from '../../../lib/system/terminal.ts';
-import type { Tallies, Tally } from '../../../migration/analysis/outcomes.ts';
-import type { MigrationContext } from '../../../migration/engine/context.ts';
-import { warnings } from '../../../migration/engine/issues.ts';
+import type { Tallies, Tally } from '../../../migration/context/outcomes.ts';
+import type { MigrationContext } from '../../../migration/context/context.ts';
+import { warnings } from '../../../migration/context/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
 import type { Entity } from '../../../migration/records/records.ts';
 

@@ -1,8 +1,8 @@
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
-import type { MigrationContext } from '../../../migration/engine/context.ts';
-import { warnings, type Issue, type Issues, type Reason } from '../../../migration/engine/issues.ts';
+import type { MigrationContext } from '../../../migration/context/context.ts';
+import { warnings, type Issue, type Issues, type Reason } from '../../../migration/context/issues.ts';
 import type { Assessment } from '../../../migration/engine/read/assess.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
 

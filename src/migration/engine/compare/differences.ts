@@ -5,8 +5,8 @@ import { adoptionsKey } from '../../../redis/keys.ts';
 import { identityOf } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationRecord, organizationSettings, profileFields } from '../../records/stored.ts';
-import type { MigrationContext } from '../context.ts';
-import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import { byOrganization, normalizedIn, type Organization } from '../../context/organizations.ts';
 import { readProfiles, readRecords } from '../stored/read.ts';
 
 /** A field in which Redis and the source differ; undefined for an absent value. */

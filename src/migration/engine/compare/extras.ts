@@ -5,10 +5,11 @@ import { createPartitions, partitionFor } from '../../../lib/bounded-memory/part
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { runOrganizations } from '../../runs/runs.ts';
 import type { Scope } from '../../sources/scope.ts';
-import { dryRun, type MigrationContext } from '../context.ts';
-import type { Organization } from '../organizations.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import type { Organization } from '../../context/organizations.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { groupOf, lineOf, recordsOf, scanRecords, type StoredRecord } from '../stored/scan.ts';
+import { dryRun } from '../scripts.ts';
 
 /** A record that Redis has and the source has not. */
 interface Extra extends StoredRecord {

@@ -2,8 +2,8 @@ import { getOrInsert } from '../../../lib/collections/get-or-insert.ts';
 import { bucketOf, nameHash, nameHashLength } from '../../../redis/keys.ts';
 import { createPartitions, partitionCount } from '../../../lib/bounded-memory/partitions.ts';
 import { separator } from '../../../lib/bounded-memory/sorter.ts';
-import type { MigrationContext } from '../context.ts';
-import type { Organization } from '../organizations.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import type { Organization } from '../../context/organizations.ts';
 import type { RowSender } from './row-sender.ts';
 
 /** Names in a bucket, on average; lua/lib/names.lua has the same. */

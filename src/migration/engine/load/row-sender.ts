@@ -1,4 +1,4 @@
-import type { Organization } from '../organizations.ts';
+import type { Organization } from '../../context/organizations.ts';
 
 /** Text of the rows that one call carries, in characters: a few milliseconds of work for Redis. */
 const callLength = 32 * 1024;

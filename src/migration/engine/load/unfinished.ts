@@ -1,9 +1,9 @@
 import { cutoverKey, cutoverKeys, loadingKey, settingsKey } from '../../../redis/keys.ts';
 import type { LockedContext } from '../../runs/lock.ts';
 import { readRun, unfinishedLoadsKey } from '../../runs/runs.ts';
-import type { MigrationContext } from '../context.ts';
+import type { MigrationContext } from '../../context/context.ts';
 import { MigrationError } from '../../errors.ts';
-import type { Organization } from '../organizations.ts';
+import type { Organization } from '../../context/organizations.ts';
 import { migrateClaim, migrateRollBack } from '../scripts.ts';
 import { scanOrganizations } from '../stored/scan.ts';
 

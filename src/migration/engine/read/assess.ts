@@ -1,6 +1,6 @@
 import { decideDuplicates } from '../../analysis/duplicates.ts';
 import { decideNames } from '../../analysis/names.ts';
-import type { Outcome } from '../../analysis/outcomes.ts';
+import type { Outcome } from '../../context/outcomes.ts';
 import { createSpool, type Decided } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
@@ -8,14 +8,15 @@ import { profileKey } from '../../../redis/keys.ts';
 import type { Entity } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
 import { organizationSettings } from '../../records/stored.ts';
-import { dryRun, type MigrationContext } from '../context.ts';
-import { problems, reportDenied, subjectOf } from '../issues.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import { problems, reportDenied, subjectOf } from '../../context/issues.ts';
 import { isLoaded, type Load } from '../load/load.ts';
 import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
 import { createExtras } from '../compare/extras.ts';
 import { removeRecords } from '../stored/remove.ts';
 import { planPrune, type PrunePlan } from '../write/prune.ts';
 import { putRecords } from '../write/put.ts';
+import { dryRun } from '../scripts.ts';
 
 /** The source as it was read once, and the decisions on its records. */
 export type Assessment = Awaited<ReturnType<typeof assessSource>>;

@@ -6,11 +6,11 @@ import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings } from '../../records/stored.ts';
 import type { Scope } from '../../sources/scope.ts';
 import type { Batch } from '../../sources/source.ts';
-import type { MigrationContext } from '../context.ts';
+import type { MigrationContext } from '../../context/context.ts';
 import { UsageError } from '../../errors.ts';
-import { subjectOf, type Reason } from '../issues.ts';
+import { subjectOf, type Reason } from '../../context/issues.ts';
 import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
-import type { Organization } from '../organizations.ts';
+import type { Organization } from '../../context/organizations.ts';
 
 /** A record of the source, as it is read. */
 export interface Item<E extends Entity = Entity> {

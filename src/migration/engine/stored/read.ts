@@ -4,8 +4,8 @@ import { apiKeyKey, denylistKey, objectsKey } from '../../../redis/keys.ts';
 import { splitCollectionIdentity } from '../../analysis/identity.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { apiKeyRecord, organizationRecord, profileRecord } from '../../records/stored.ts';
-import type { MigrationContext } from '../context.ts';
-import type { Organization } from '../organizations.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import type { Organization } from '../../context/organizations.ts';
 import { migrateReadProfiles } from '../scripts.ts';
 
 /** Reads profiles as they are stored, each with the user whom the name index has for a normalized name ('' for none). */

@@ -1,9 +1,9 @@
 import { profileKey } from '../../../redis/keys.ts';
 import { splitCollectionIdentity } from '../../analysis/identity.ts';
-import type { MigrationContext } from '../context.ts';
+import type { MigrationContext } from '../../context/context.ts';
 import { migratePrune } from '../scripts.ts';
 import { requireSameIndex, withCurrentIndex } from '../current-index.ts';
-import { normalizedIn } from '../organizations.ts';
+import { normalizedIn } from '../../context/organizations.ts';
 import type { StoredGroup } from './scan.ts';
 
 /**

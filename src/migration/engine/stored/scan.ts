@@ -11,9 +11,9 @@ import { groupBy } from '../../../lib/collections/group-by.ts';
 import { collectionIdentity, splitCollectionIdentity } from '../../analysis/identity.ts';
 import { separator } from '../../../lib/bounded-memory/sorter.ts';
 import type { Entity } from '../../records/records.ts';
-import type { MigrationContext } from '../context.ts';
-import type { Issue } from '../issues.ts';
-import type { Organization } from '../organizations.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import type { Issue } from '../../context/issues.ts';
+import type { Organization } from '../../context/organizations.ts';
 
 /** A record in Redis. */
 export interface StoredRecord {

@@ -2,7 +2,7 @@ import { inBatches } from '../../../lib/collections/batches.ts';
 import { counted, formatNumber, totalOf } from '../../../lib/numbers.ts';
 import { createSorter } from '../../../lib/bounded-memory/sorter.ts';
 import { entityNames, type Entity } from '../../records/records.ts';
-import type { MigrationContext } from '../context.ts';
+import type { MigrationContext } from '../../context/context.ts';
 import { recheckIndexes } from '../current-index.ts';
 import type { Extras } from '../compare/extras.ts';
 import type { Reading } from '../read/reading.ts';

@@ -2,13 +2,13 @@ import { encodeReference } from '../../../domain/profile.ts';
 import { defaultSettings } from '../../../domain/settings.ts';
 import { inBatches } from '../../../lib/collections/batches.ts';
 import { newKeyId } from '../../../redis/operator/api-keys.ts';
-import { isOutcome, type Outcome } from '../../analysis/outcomes.ts';
+import { isOutcome, type Outcome } from '../../context/outcomes.ts';
 import type { Entry } from '../../analysis/spool.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import { organizationSettings, profileFields, settingsArguments } from '../../records/stored.ts';
-import type { MigrationContext } from '../context.ts';
+import type { MigrationContext } from '../../context/context.ts';
 import { MigrationError } from '../../errors.ts';
-import { byOrganization, normalizedIn, type Organization } from '../organizations.ts';
+import { byOrganization, normalizedIn, type Organization } from '../../context/organizations.ts';
 import { dry, migrateProfiles, migrateRecords } from '../scripts.ts';
 import { withCurrentIndex } from '../current-index.ts';
 

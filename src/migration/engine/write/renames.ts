@@ -5,9 +5,9 @@ import { inBatches } from '../../../lib/collections/batches.ts';
 import { groupBy } from '../../../lib/collections/group-by.ts';
 import { organizationBase, pendingRenamesKey } from '../../../redis/keys.ts';
 import { runOrganizations, type RunStore } from '../../runs/runs.ts';
-import type { MigrationContext } from '../context.ts';
+import type { MigrationContext } from '../../context/context.ts';
 import { withCurrentIndex } from '../current-index.ts';
-import { normalizedIn, type Organization } from '../organizations.ts';
+import { normalizedIn, type Organization } from '../../context/organizations.ts';
 import { migrateRename } from '../scripts.ts';
 
 /** Renames of one call: some milliseconds of work at most. */

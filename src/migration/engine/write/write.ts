@@ -1,14 +1,15 @@
 import { inBatches } from '../../../lib/collections/batches.ts';
-import { isChange } from '../../analysis/outcomes.ts';
+import { isChange } from '../../context/outcomes.ts';
 import { lengthLimit, type Decided } from '../../analysis/spool.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import { entriesToWrite, mayBeUnchanged, withoutUsername, type Assessment } from '../read/assess.ts';
-import { dryRun, type MigrationContext } from '../context.ts';
-import { subjectOf } from '../issues.ts';
+import type { MigrationContext } from '../../context/context.ts';
+import { subjectOf } from '../../context/issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
+import { dryRun } from '../scripts.ts';
 
 /**
  * Writes the accepted entries of an assessment in order, `size` in one call at most, and counts their outcomes; the

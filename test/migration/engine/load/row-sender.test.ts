@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createRowSender } from '../../../../src/migration/engine/load/row-sender.ts';
-import { createOrganizations } from '../../../../src/migration/engine/organizations.ts';
+import { createOrganizations } from '../../../../src/migration/context/organizations.ts';
 import { freshPrefix } from '../../../support/redis.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 

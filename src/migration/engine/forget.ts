@@ -2,11 +2,11 @@ import { totalOf } from '../../lib/numbers.ts';
 import { scanKeys } from '../../redis/connection/scan.ts';
 import { claimsKey, organizationBase } from '../../redis/keys.ts';
 import { coverageKey } from '../../deprecation/ledger/keys.ts';
-import type { MigrationContext } from '../engine/context.ts';
+import type { MigrationContext } from '../context/context.ts';
 import { MigrationError } from '../errors.ts';
-import { rollBack } from '../engine/load/unfinished.ts';
-import { whileLocked } from './lock.ts';
-import { runOrganizations, runOrganizationsKey } from './runs.ts';
+import { rollBack } from './load/unfinished.ts';
+import { whileLocked } from '../runs/lock.ts';
+import { runOrganizations, runOrganizationsKey } from '../runs/runs.ts';
 
 /**
  * Removes the state of a run from Redis, and rolls back organizations that it was loading when it was killed, but

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { createProgress } from '../../../src/migration/engine/progress.ts';
+import { createProgress } from '../../../src/migration/context/progress.ts';
 
 test('progress without a terminal is a line every few seconds, with rate, share and time left', async () => {
   let output = '';

@@ -1,9 +1,8 @@
-import type { Tallies } from '../analysis/outcomes.ts';
+import type { Tallies } from './outcomes.ts';
 import type { Workspace } from '../../lib/bounded-memory/workspace.ts';
 import type { Issues } from './issues.ts';
 import type { Organizations } from './organizations.ts';
 import type { Progress } from './progress.ts';
-import { dry } from './scripts.ts';
 import type { RedisClient } from '../../redis/connection/client.ts';
 
 /** What every part of a migration works with; whoever opens it closes it. */
@@ -38,9 +37,4 @@ export interface MigrationContext {
   readonly beforeChange: (wouldChange?: () => Promise<boolean>) => Promise<void>;
   /** Aborted when the work is to stop, at the next chunk. */
   readonly signal: AbortSignal;
-}
-
-/** The same for calls that only say what they would do. */
-export function dryRun(context: MigrationContext): MigrationContext {
-  return { ...context, claim: dry };
 }
