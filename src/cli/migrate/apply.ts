@@ -8,7 +8,7 @@ import type { MigrationContext } from '../../migration/context/context.ts';
 import { UsageError } from '../../migration/errors.ts';
 import { problems } from '../../migration/context/issues.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
-import { isDatabaseUrl } from '../../migration/sources/databases/urls.ts';
+import { isDatabaseUrl } from '../../migration/sources/database-urls.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied, CopyOptions } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 import { missingField } from '../records/parse.ts';
 import { entityNames, isEntity, shapes, type Entity } from '../records/records.ts';
 import { isFields, unknownIn } from '../records/shapes.ts';
-import { isMistakenAddress } from './databases/urls.ts';
+import { isMistakenAddress } from './database-urls.ts';
 import { SourceError } from './source.ts';
 
 /** How one entity is read: databases need query and key; fields maps record fields to columns or JSON pointers. */

@@ -1,5 +1,5 @@
 import { openTables } from './databases/tables.ts';
-import { isDatabaseUrl, isMistakenAddress, parseDatabaseUrl } from './databases/urls.ts';
+import { isDatabaseUrl, isMistakenAddress, parseDatabaseUrl } from './database-urls.ts';
 import { openFiles } from './files/folder.ts';
 import type { Mapping } from './mapping.ts';
 import { SourceError, type Source } from './source.ts';

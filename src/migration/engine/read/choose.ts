@@ -5,7 +5,7 @@ import { defaultRunName } from '../../runs/runs.ts';
 import { openSource } from '../../sources/open.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import { SourceError, SourceUnavailableError, type Source } from '../../sources/source.ts';
-import { isDatabaseUrl } from '../../sources/databases/urls.ts';
+import { isDatabaseUrl } from '../../sources/database-urls.ts';
 import { UsageError } from '../../errors.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Cell } from '../../records/cells.ts';
 import { SourceError, SourceUnavailableError } from '../source.ts';
-import type { DatabaseUrl } from './urls.ts';
+import type { DatabaseUrl } from '../database-urls.ts';
 
 /** A column of a query's result. */
 export interface Column {

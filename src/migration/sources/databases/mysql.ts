@@ -11,7 +11,7 @@ import {
   type Column,
   type Database,
 } from './database.ts';
-import { urlForms, type DatabaseUrl } from './urls.ts';
+import { urlForms, type DatabaseUrl } from '../database-urls.ts';
 
 const types = {
   numbers: [0, 1, 2, 3, 8, 9, 13, 246],

@@ -13,7 +13,7 @@ import {
   type Column,
   type Database,
 } from './database.ts';
-import type { DatabaseUrl } from './urls.ts';
+import type { DatabaseUrl } from '../database-urls.ts';
 
 const builtins: Readonly<Record<keyof typeof types.builtins, number>> = types.builtins;
 const numbers = new Set([builtins.INT4, builtins.INT8, builtins.NUMERIC, builtins.FLOAT8]);

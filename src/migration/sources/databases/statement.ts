@@ -1,6 +1,5 @@
+import type { Dialect } from '../database-urls.ts';
 import { SourceError } from '../source.ts';
-
-export type Dialect = 'postgresql' | 'mysql';
 
 const flatComment = String.raw`/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/`;
 const nestedComment = String.raw`/\*(?:[^*/]|\*(?!/)|/(?!\*)|${flatComment})*\*/`;

@@ -9,8 +9,8 @@ import { columnsOf, indexOfColumn } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
 import { createSource, SourceError, type ReadRows, type Source } from '../source.ts';
 import { fromQuery, jsonText, type Column, type Database } from './database.ts';
-import { plainSelect, type Dialect } from './statement.ts';
-import type { DatabaseUrl } from './urls.ts';
+import { plainSelect } from './statement.ts';
+import type { DatabaseUrl, Dialect } from '../database-urls.ts';
 
 /** Reads entities through a mapping's queries, each as one stream, all from one snapshot. */
 export async function openTables(

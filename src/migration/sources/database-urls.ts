@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
-import { readSecretFile } from '../../../lib/files/secret-files.ts';
-import { passwordSetting } from '../../../lib/passwords.ts';
-import type { Dialect } from './statement.ts';
-import { SourceError } from '../source.ts';
+import { readSecretFile } from '../../lib/files/secret-files.ts';
+import { passwordSetting } from '../../lib/passwords.ts';
+import { SourceError } from './source.ts';
+
+export type Dialect = 'postgresql' | 'mysql';
 
 const dialects: Readonly<Record<string, Dialect>> = {
   'postgres:': 'postgresql',

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { openSource } from '../../../../src/migration/sources/open.ts';
-import { isDatabaseUrl, parseDatabaseUrl } from '../../../../src/migration/sources/databases/urls.ts';
-import { createTool, newFolder, writeSource } from '../../../support/tools/migrate.ts';
-import { messageOf } from '../reading.ts';
+import { openSource } from '../../../src/migration/sources/open.ts';
+import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/migration/sources/database-urls.ts';
+import { createTool, newFolder, writeSource } from '../../support/tools/migrate.ts';
+import { messageOf } from './reading.ts';
 
 describe('a source URL', () => {
   test.each([
