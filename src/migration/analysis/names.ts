@@ -33,7 +33,7 @@ type Claim = Summary & { readonly kind: 'wants' | 'leaves' | 'denies' };
 /** A user who has a username, or is to get it. */
 type Party = Pick<Claim, 'organizationId' | 'userId' | 'username' | 'previous'>;
 
-/** A user who gets a username, and the user who has it and gets another one. */
+/** A username that changes hands: the user who has it gets another one. */
 interface Transfer {
   to: Claim;
   from: Party;
@@ -58,7 +58,8 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
   };
   const inRedis = (holder: string | undefined): string => `that of user ${JSON.stringify(holder)} in Redis`;
 
-  const transfers: Transfer[] = [];
+  /** By the user who has the name. */
+  const transfers = new Map<string, Transfer>();
   let freedByPrune = 0;
   const claims = await claimsOf(context, spool);
   for await (const group of yieldingItems(claims.all())) {
@@ -75,42 +76,29 @@ export async function decideNames(context: Context, spool: Spool, choice: NamesC
     };
     for (const claim of wanting) if (claim !== winner) refuse(claim, reason());
     if (winner !== undefined && leaving !== undefined && winner.userId !== leaving.userId)
-      transfers.push({ to: winner, from: leaving });
+      transfers.set(userKey(leaving), { to: winner, from: leaving });
   }
 
-  // A user who is left out keeps the old name, so the user who was to get that one is left out, too.
-  const refuseTransfer = ({ to, from }: Transfer): void => refuse(to, inRedis(from.userId));
-  const possible = isDropped ? new Set(transfers) : withoutRefused(transfers, refused, refuseTransfer);
+  // A user who is left out keeps the old name, so the user who was to get that one is left out, too. Who is left out
+  // here joins the set, and has a turn as well.
+  for (const user of isDropped ? [] : refused) {
+    const transfer = transfers.get(user);
+    if (transfer === undefined) continue;
+    transfers.delete(user);
+    refuse(transfer.to, inRedis(transfer.from.userId));
+  }
   return {
     /** Renames that depend on each other, which are to be made together. */
-    renames: renamesOf(possible, refused),
+    renames: renamesOf([...transfers.values()], refused),
     /** Names that were refused to everybody, and that a prune may make free: where the source was read whole, it does. */
     freedByPrune,
   };
 }
 
-/** The transfers from users who do give up their names; `refuse`, called with each other one, adds to `refused`. */
-function withoutRefused(
-  transfers: readonly Transfer[],
-  refused: ReadonlySet<string>,
-  refuse: (transfer: Transfer) => void,
-): Set<Transfer> {
-  const possible = new Set(transfers);
-  const byLeaving = new Map(transfers.map((transfer) => [userKey(transfer.from), transfer]));
-  for (const transfer of transfers) {
-    let next: Transfer | undefined = transfer;
-    while (next !== undefined && refused.has(userKey(next.from)) && possible.delete(next)) {
-      refuse(next);
-      next = byLeaving.get(userKey(next.to));
-    }
-  }
-  return possible;
-}
-
 /** One rename for each user of these transfers; a refused one gets no name. */
-function renamesOf(transfers: ReadonlySet<Transfer>, refused: ReadonlySet<string>): Rename[] {
+function renamesOf(transfers: readonly Transfer[], refused: ReadonlySet<string>): Rename[] {
   const renames = new Map<string, Rename>();
-  for (const party of [...transfers].flatMap(({ to, from }) => [from, to])) {
+  for (const party of transfers.flatMap(({ to, from }) => [from, to])) {
     const { organizationId, userId = '', previous = '', username = '' } = party;
     const to = refused.has(userKey(party)) ? '' : username;
     renames.set(userKey(party), { organizationId, userId, from: previous, to });
