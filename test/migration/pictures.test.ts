@@ -63,7 +63,7 @@ afterAll(async () => {
 
 const names = ['good.png', 'moved', 'loop', 'file', 'text', 'huge', 'gone'];
 
-const nothingShared = { paths: new Set<string>(), names: new Set<string>() };
+const nothingShared = new Set<string>();
 
 /** Profiles with the pictures of `names`, by user. */
 function source(prefix: string): string {

@@ -48,9 +48,9 @@ export async function copyPictures(
   const counts: Copied = { copied: 0, failed: 0 };
   if (!scope.entities.includes('profiles')) return counts;
   const { folder } = options;
-  const shared = folder === undefined ? undefined : await findSharedPlaces(scope, context);
+  const shared = folder === undefined ? new Set<string>() : await findSharedPlaces(scope, context);
   const read = async (url: string): Promise<Buffer> =>
-    folder === undefined || shared === undefined
+    folder === undefined
       ? await fetchPicture(url, { ...options, signal })
       : await readPicture(url, folder.place, shared);
   for await (const batch of scope.source.read('profiles', { ...scope, signal })) {
