@@ -2,22 +2,6 @@ import { hashApiKey } from '../../redis/keys.ts';
 import { defineShape, type RecordIn } from './shapes.ts';
 import { count, flag, id, instant, oneOf, sha256, text, wallet, type Rule } from './values.ts';
 
-/** What can be migrated, in the order in which it is shown; choose.ts has that of reading and writing. */
-export const entityNames = [
-  'organizations',
-  'api-keys',
-  'objects',
-  'collections',
-  'profiles',
-  'denylist',
-] as const;
-export type Entity = (typeof entityNames)[number];
-
-/** Whether a word names an entity. */
-export function isEntity(word: string): word is Entity {
-  return (entityNames as readonly string[]).includes(word);
-}
-
 // Hashed where it is read, so that no later step can show the plain key.
 const hashedKey: Rule<string> = (value) => {
   const key = typeof value === 'number' ? id(value) : text(value);
@@ -26,7 +10,10 @@ const hashedKey: Rule<string> = (value) => {
 
 const reference = { datasourceId: id, objectDefinitionId: id };
 
-/** The fields of each entity's records, first those that every record has. */
+/**
+ * What can be migrated, in the order in which it is shown; choose.ts has that of reading and writing. For each entity the
+ * fields of its records, first those that every record has.
+ */
 export const shapes = {
   organizations: defineShape(
     { organizationId: id },
@@ -62,6 +49,13 @@ export const shapes = {
 };
 
 type Shapes = typeof shapes;
+export type Entity = keyof Shapes;
+export const entityNames = Object.keys(shapes) as readonly Entity[];
+
+/** Whether a word names an entity. */
+export function isEntity(word: string): word is Entity {
+  return Object.hasOwn(shapes, word);
+}
 
 /** The records. A key is known by its SHA-256 alone, in lower-case hexadecimal; instants are in epoch milliseconds. */
 export type RecordOf = { [E in Exclude<Entity, 'api-keys'>]: RecordIn<Shapes[E]> } & {
