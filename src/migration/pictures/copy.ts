@@ -79,20 +79,17 @@ async function notYetCopied(
   { store, organizations }: MigrationContext,
   { rows, placeOf }: Batch<'profiles'>,
 ) {
-  const candidates = rows.flatMap((row, index) =>
-    row.ok &&
-    row.record.profilePictureUrl !== undefined &&
-    row.record.profilePictureObjectDefinitionId === undefined
-      ? [{ record: row.record, where: placeOf(index) }]
-      : [],
-  );
-  const urls = await Promise.all(
-    candidates.map(async ({ record: { organizationId, userId } }) => {
-      const { base } = await organizations.find(organizationId);
-      return await store.hget(profileKey(base, userId), 'pu');
+  const wanted = await Promise.all(
+    rows.map(async (row, index) => {
+      if (!row.ok || row.record.profilePictureObjectDefinitionId !== undefined) return [];
+      const { record } = row;
+      if (record.profilePictureUrl === undefined) return [];
+      const { base } = await organizations.find(record.organizationId);
+      const url = await store.hget(profileKey(base, record.userId), 'pu');
+      return url === record.profilePictureUrl ? [{ record, where: placeOf(index) }] : [];
     }),
   );
-  return candidates.filter(({ record }, position) => urls[position] === record.profilePictureUrl);
+  return wanted.flat();
 }
 
 /** Puts a stored picture in the place of its URL; false if the profile has another picture by now. */
