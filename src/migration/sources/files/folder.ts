@@ -13,7 +13,7 @@ import {
   type Manifest,
 } from './manifest.ts';
 import { readNdjson } from './ndjson.ts';
-import { parsePointers } from './pointers.ts';
+import { createProjection } from './pointers.ts';
 
 const exampleNames = `${entityNames.map((entity) => `${entity}.ndjson`).join(', ')} (or .ndjson.gz, .csv)`;
 const formats = ['ndjson', 'ndjson.gz', 'csv'] as const;
@@ -57,8 +57,8 @@ async function openReader(
     const { openCsv } = await import('./csv.ts');
     return readUnchanged(file, manifest, await openCsv(file, own?.fields));
   }
-  const pointers = own?.fields && parsePointers(own.fields, where);
-  return readUnchanged(file, manifest, (options) => readNdjson(file, options, pointers));
+  const projection = own?.fields && createProjection(own.fields, where);
+  return readUnchanged(file, manifest, (options) => readNdjson(file, options, projection));
 }
 
 /** Reads only the version of the file that was opened, and, where it is part of an export, only what was exported. */

@@ -4,7 +4,7 @@ import { createBatchBuilder, maxRowBytes, tooLong } from '../batches.ts';
 import { hugeLine, wholeLines } from '../lines.ts';
 import type { Batch, ReadOptions } from '../source.ts';
 import { openFile, type DataFile } from './file.ts';
-import { createProjection, type Pointers } from './pointers.ts';
+import type { Projection } from './pointers.ts';
 
 const openingBrace = 123;
 const oneObjectPerLine = 'write one object per line, such as with jq -c';
@@ -17,9 +17,8 @@ const cutShort = 'is cut short: the file ends in the middle of this line';
 export async function* readNdjson(
   file: DataFile,
   options: ReadOptions,
-  pointers?: Pointers,
+  projection?: Projection,
 ): AsyncGenerator<Batch> {
-  const projection = pointers && createProjection(pointers);
   const { chunks, progress } = openFile(file);
   const batch = createBatchBuilder(file.entity, options, (number: number) => `${file.name}:${number}`);
   let line = 0;

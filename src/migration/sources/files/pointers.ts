@@ -1,46 +1,38 @@
 import type { Fields } from '../../records/shapes.ts';
 import { SourceError } from '../source.ts';
 
-/** The place in a row of each record field that a mapping names. */
-export type Pointers = readonly {
-  readonly field: string;
-  readonly pointer: string;
-  readonly path: readonly string[];
-}[];
+export type Projection = ReturnType<typeof createProjection>;
 
-/** Reads the JSON pointers (RFC 6901) of a mapping's `fields`. */
-export function parsePointers(fields: ReadonlyMap<string, string>, where: string): Pointers {
-  return [...fields].map(([field, pointer]) => ({
+/**
+ * Makes records of rows by the JSON pointers (RFC 6901) of a mapping's `fields`: each field is what its pointer finds in
+ * the row, or absent; what is not mapped is left out. `warnings` names the pointers that have found nothing in any row.
+ */
+export function createProjection(fields: ReadonlyMap<string, string>, where: string) {
+  const places = [...fields].map(([field, pointer]) => ({
     field,
     pointer,
     path: parsePointer(pointer, `${where}.fields.${field}`),
   }));
-}
-
-/**
- * Makes records of rows: each field is what its pointer finds in the row, or absent; what is not mapped is left out.
- * `warnings` names the pointers that have found nothing in any row.
- */
-export function createProjection(pointers: Pointers) {
+  const unused = new Set(places);
   let isUsed = false;
-  const unused = new Set(pointers);
-  const project = (row: Fields): Fields => {
-    isUsed = true;
-    const record: Fields = {};
-    for (const place of pointers) {
-      const found = resolve(row, place.path);
-      if (found === undefined) continue;
-      record[place.field] = found;
-      unused.delete(place);
-    }
-    return record;
+  return {
+    project: (row: Fields): Fields => {
+      isUsed = true;
+      const record: Fields = {};
+      for (const place of places) {
+        const found = resolve(row, place.path);
+        if (found === undefined) continue;
+        record[place.field] = found;
+        unused.delete(place);
+      }
+      return record;
+    },
+    warnings: (): string[] =>
+      [...(isUsed ? unused : [])].map(
+        ({ field, pointer }) =>
+          `no row has ${pointer}, which the mapping names for ${field}: check its spelling`,
+      ),
   };
-  const warnings = (): string[] =>
-    [...(isUsed ? unused : [])].map(
-      ({ field, pointer }) =>
-        `no row has ${pointer}, which the mapping names for ${field}: check its spelling`,
-    );
-  return { project, warnings };
 }
 
 function parsePointer(pointer: string, where: string): readonly string[] {
