@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
+import { counted, formatNumber } from '../../lib/numbers.ts';
 import { recountLegacyPictures } from '../../cutover/verdict/pictures.ts';
 import { withdrawVerified } from '../../cutover/verdict/verified.ts';
 import { openMediaStore } from '../../media/open.ts';
@@ -45,13 +45,13 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
       `${copyPictures} is not a folder that can be read: give --copy-pictures the folder with the files, or nothing to fetch them from their URLs`,
     );
   }
-  let isVerifyWithdrawn = false;
+  let [hasChanged, isVerifyWithdrawn] = [false, false];
   const work = async (chosen: Chosen, context: MigrationContext) => {
     // A source of unknown age counts as older than any verify.
     const { store, prefix, snapshotAt = 0 } = context;
-    const beforeChange: MigrationContext['beforeChange'] = async (wouldChange) => {
-      isVerifyWithdrawn =
-        (await withdrawVerified(store, prefix, snapshotAt, wouldChange)) || isVerifyWithdrawn;
+    const beforeChange = async (): Promise<void> => {
+      hasChanged = true;
+      isVerifyWithdrawn = (await withdrawVerified(store, prefix, snapshotAt)) || isVerifyWithdrawn;
     };
     const folder =
       typeof copyPictures === 'string'
@@ -71,10 +71,9 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
               },
       },
     );
-    const figures = figuresOf(applied.assessment.reading, context);
-    // A verify may have been made in the course of the last change.
-    if (hasChanged(applied, sumOf(figures))) await beforeChange();
-    return reportOf(chosen, context, choice, applied, { figures, pictures, isVerifyWithdrawn });
+    // A verify may have been made in the course of the last change, or of one of an attempt that was broken off.
+    if (hasChanged || applied.isResumed) await beforeChange();
+    return reportOf(chosen, context, choice, applied, { pictures, isVerifyWithdrawn });
   };
   // Beside a database, which is read as it is now, it is the age of the folder.
   const isOfFolder = typeof copyPictures === 'string' && isDatabaseUrl(choice.source);
@@ -87,38 +86,21 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
   }
 }
 
-interface Outcome {
-  figures: ReturnType<typeof figuresOf>;
-  pictures: Copied | undefined;
-  isVerifyWithdrawn: boolean;
-}
-
-/** Whether records in Redis were changed, or may have been by an attempt that was broken off. */
-function hasChanged(
-  { kind, isResumed, completedRenames, pruned }: Applied,
-  { created, updated }: Figures,
-): boolean {
-  if (isResumed || completedRenames > 0) return true;
-  return isWritten(kind) && created + updated + totalOf(pruned?.values() ?? []) > 0;
-}
-
-/** Whether the figures are of what was written, rather than of what would have been. */
-function isWritten(kind: Applied['kind']): boolean {
-  return kind === 'applied' || kind === 'interrupted';
-}
-
 function reportOf(
   chosen: Chosen,
   context: MigrationContext,
   choice: ApplyChoice,
   applied: Applied,
-  { figures, pictures, isVerifyWithdrawn }: Outcome,
+  { pictures, isVerifyWithdrawn }: { pictures: Copied | undefined; isVerifyWithdrawn: boolean },
 ) {
   const { issues } = context;
   const { kind, assessment, pruned, completedRenames, pendingRenames, isFull, whyAllRows } = applied;
   const { pruning } = assessment;
+  const figures = figuresOf(assessment.reading, context);
   const sum = sumOf(figures);
-  const written = isWritten(kind) ? sum.created + sum.updated : 0;
+  /** Whether the figures are of what was written, rather than of what would have been. */
+  const isWritten = kind === 'applied' || kind === 'interrupted';
+  const written = isWritten ? sum.created + sum.updated : 0;
   // If problems are accepted, only those found while writing count.
   const late = sum.conflicts + sum.invalid - assessment.problems;
   const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
@@ -128,7 +110,7 @@ function reportOf(
     parts: [
       figuresTable(figures),
       whyAllRows === undefined ? '' : `All rows were read: ${whyAllRows}.`,
-      listIssues(issues, isWritten(kind) ? 'Refused:' : 'Problems:', problems),
+      listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
       listWarnings(issues),
       pruned === undefined || pruning === undefined
         ? ''

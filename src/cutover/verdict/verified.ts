@@ -49,16 +49,15 @@ export async function recordVerified(
  * Withdraws the clean verify on record, as when a later one has found differences, and says whether there was one. Not
  * while Redis is the authority: then the source lacks what has yet to be replayed. An apply does so before it changes
  * Redis, which will no longer be as it was verified: `newerThan` is when its snapshot was opened (ms by the store's
- * clock), and `wouldChange` says, where that is not certain, whether it changes anything.
+ * clock).
  */
 export async function withdrawVerified(
   store: RedisClient,
   prefix: string,
   newerThan = -Infinity,
-  wouldChange: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<boolean> {
   const [mode = null, verified = null] = await store.hmget(cutoverKey(prefix), 'mode', 'verified');
   if (mode === null || !isMode(mode) || authorityOf(mode) !== 'legacy') return false;
-  if (verified === null || Number(verified) <= newerThan || !(await wouldChange())) return false;
+  if (verified === null || Number(verified) <= newerThan) return false;
   return (await store.hdel(cutoverKey(prefix), 'verified', 'verified-on')) > 0;
 }

@@ -30,11 +30,8 @@ export interface MigrationContext {
   /** What has become of the rows, or would. */
   readonly tallies: Tallies;
   readonly progress: Progress;
-  /**
-   * To be awaited before a call that changes records which clients can reach. Where a call may change none,
-   * `wouldChange` says what it does, by a dry run.
-   */
-  readonly beforeChange: (wouldChange?: () => Promise<boolean>) => Promise<void>;
+  /** To be awaited before a call that changes records which clients can reach. */
+  readonly beforeChange: () => Promise<void>;
   /** Aborted when the work is to stop, at the next chunk. */
   readonly signal: AbortSignal;
 }

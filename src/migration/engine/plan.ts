@@ -1,20 +1,10 @@
-import { inBatches } from '../../lib/collections/batches.ts';
-import type { Outcome } from '../context/outcomes.ts';
-import { lengthLimit, type Decided } from '../analysis/spool.ts';
+import type { Decided } from '../analysis/spool.ts';
 import type { Entity } from '../records/records.ts';
-import {
-  assessSource,
-  entriesToWrite,
-  mayBeUnchanged,
-  type Assessment,
-  type PruneChoice,
-} from './read/assess.ts';
+import { assessSource, entriesToWrite, type Assessment, type PruneChoice } from './read/assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from '../context/context.ts';
 import { subjectOf } from '../context/issues.ts';
 import { differencesOf } from './compare/differences.ts';
-import { putRecords } from './write/put.ts';
-import { dryRun } from './scripts.ts';
 
 /** A record that would be changed, with the fields. */
 export type Change = Awaited<ReturnType<typeof changesOf>>[number];
@@ -29,28 +19,24 @@ export async function makePlan({ scope, run }: Chosen, context: MigrationContext
   const assessment = await assessSource(scope, context, run, choice);
   context.signal.throwIfAborted();
   const sample = new Map<Entity, Decided[]>();
-  await countPlanned(context, assessment, (entry, outcome) => {
+  await countPlanned(context, assessment, (entry) => {
     const own = sample.get(entry.entity) ?? [];
-    if (outcome === 'updated' && own.length < shownChanges) sample.set(entry.entity, [...own, entry]);
+    if (entry.outcome === 'updated' && own.length < shownChanges) sample.set(entry.entity, [...own, entry]);
   });
   const changes = await Promise.all([...sample].map(([entity, own]) => changesOf(context, entity, own)));
   return { assessment, changes: changes.flat() };
 }
 
-/** Counts what `apply` would make of the entries of an assessment, and gives each with that. */
+/** Counts what `apply` would make of the entries of an assessment. */
 export async function countPlanned(
   context: MigrationContext,
   assessment: Assessment,
-  onPlanned?: (entry: Decided, outcome: Outcome) => void,
+  onPlanned?: (entry: Decided) => void,
 ): Promise<void> {
-  const limits = { size: lookedUpAtOnce, length: lengthLimit, kindOf: mayBeUnchanged };
-  for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
-    const isOpen = mayBeUnchanged(batch[0]);
-    const results = isOpen ? await putRecords(dryRun(context), batch[0].entity, batch) : [];
-    for (const [position, entry] of batch.entries()) {
-      const { outcome } = results[position] ?? entry;
-      context.tallies.add(entry.entity, entry.record.organizationId, outcome);
-      onPlanned?.(entry, outcome);
+  for await (const batch of entriesToWrite(context, assessment, lookedUpAtOnce)) {
+    for (const entry of batch) {
+      context.tallies.add(entry.entity, entry.record.organizationId, entry.outcome);
+      onPlanned?.(entry);
     }
   }
 }

@@ -1,11 +1,10 @@
-import { inBatches } from '../../../lib/collections/batches.ts';
 import { forEachConcurrently } from '../../../lib/collections/for-each-concurrently.ts';
 import { totalOf } from '../../../lib/numbers.ts';
 import { namesBucketKey, organizationsKey, settingsKey } from '../../../redis/keys.ts';
 import { findUnregistered } from '../../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../../records/records.ts';
 import type { Scope } from '../../sources/scope.ts';
-import { lengthLimit, type Decided } from '../../analysis/spool.ts';
+import type { Decided } from '../../analysis/spool.ts';
 import { assessSource, entriesToWrite } from '../read/assess.ts';
 import type { MigrationContext } from '../../context/context.ts';
 import { recheckIndexes } from '../current-index.ts';
@@ -35,10 +34,9 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
   context.progress.begin(2);
   const assessment = await assessSource(scope, context, run, { isVerifying: true });
   context.signal.throwIfAborted();
-  const entries = entriesToWrite(context, assessment);
-  const limits = { size: comparedAtOnce, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
   let comparisons = 0;
-  for (const batch of inBatches(entries, limits)) comparisons += await reportEntries(context, batch);
+  for await (const batch of entriesToWrite(context, assessment, comparedAtOnce))
+    comparisons += await reportEntries(context, batch);
 
   context.progress.next();
   const { reading, extras } = assessment;

@@ -1,8 +1,9 @@
 import { decideDuplicates } from '../../analysis/duplicates.ts';
 import { decideNames } from '../../analysis/names.ts';
 import type { Outcome } from '../../context/outcomes.ts';
-import { createSpool, type Decided } from '../../analysis/spool.ts';
+import { createSpool, lengthLimit, type Decided } from '../../analysis/spool.ts';
 import { namespaceOf } from '../../analysis/identity.ts';
+import { inBatches } from '../../../lib/collections/batches.ts';
 import { settleAll } from '../../../lib/collections/settle-all.ts';
 import { profileKey } from '../../../redis/keys.ts';
 import type { Entity } from '../../records/records.ts';
@@ -161,10 +162,23 @@ function withComparisonInForce({ issues }: MigrationContext, item: Item): Item {
 }
 
 /**
- * Entries to be written, or for a verify all that differ, in the form to be written; all others go to the tallies. Warns
- * of denied names, once it is known which records are left out or lose their names.
+ * Entries to be written, or for a verify all that differ, in the form to be written: some of one entity at a time, `size`
+ * at most. All others go to the tallies.
  */
-export function* entriesToWrite(
+export async function* entriesToWrite(
+  context: MigrationContext,
+  assessment: Assessment,
+  size: number,
+): AsyncGenerator<[Decided, ...Decided[]]> {
+  const limits = { size, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
+  for (const batch of inBatches(acceptedEntries(context, assessment), limits)) {
+    const [first, ...others] = await withoutUnchanged(context, batch);
+    if (first !== undefined) yield [first, ...others];
+  }
+}
+
+/** Warns of denied names as well: here it is known which records are left out or lose their names. */
+function* acceptedEntries(
   { tallies, issues }: MigrationContext,
   { spool, isSettled }: Assessment,
 ): Generator<Decided> {
@@ -180,12 +194,19 @@ export function* entriesToWrite(
   }
 }
 
-/**
- * Whether writing an entry may turn out to change nothing although comparing it did not: it is written without the
- * username, and Redis has none for its user either.
- */
-export function mayBeUnchanged({ decision, previous }: Decided): boolean {
-  return decision === 'nameless' && previous === undefined;
+/** Leaves out entries that differed in their usernames alone, and lose these: Redis has none for their users either. */
+async function withoutUnchanged(
+  context: MigrationContext,
+  entries: readonly [Decided, ...Decided[]],
+): Promise<Decided[]> {
+  const nameless = entries.filter(
+    ({ decision, outcome, previous }) =>
+      decision === 'nameless' && outcome === 'updated' && previous === undefined,
+  );
+  const results = await putRecords(dryRun(context), entries[0].entity, nameless);
+  const unchanged = new Set(nameless.filter((_, position) => results[position]?.outcome === 'unchanged'));
+  for (const { entity, record } of unchanged) context.tallies.add(entity, record.organizationId, 'unchanged');
+  return entries.filter((entry) => !unchanged.has(entry));
 }
 
 /** An entry as it is written where another user has the username. */

@@ -1,15 +1,12 @@
-import { inBatches } from '../../../lib/collections/batches.ts';
-import { isChange } from '../../context/outcomes.ts';
-import { lengthLimit, type Decided } from '../../analysis/spool.ts';
+import type { Decided } from '../../analysis/spool.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
-import { entriesToWrite, mayBeUnchanged, withoutUsername, type Assessment } from '../read/assess.ts';
+import { entriesToWrite, withoutUsername, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../../context/context.ts';
 import { subjectOf } from '../../context/issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
-import { dryRun } from '../scripts.ts';
 
 /**
  * Writes the accepted entries of an assessment in order, `size` in one call at most, and counts their outcomes; the
@@ -24,11 +21,10 @@ export async function writeEntries(
 ): Promise<void> {
   const { signal, progress } = context;
   const total = Math.max(1, assessment.spool.size);
-  const limits = { size, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
   let passed = 0;
   let last: Decided['entity'] | undefined;
   await withOrderedPool(concurrency, async (pool) => {
-    for (const batch of inBatches(entriesToWrite(context, assessment), limits)) {
+    for await (const batch of entriesToWrite(context, assessment, size)) {
       const [{ entity }] = batch;
       if (entity !== last) await pool.drain();
       last = entity;
@@ -46,21 +42,20 @@ async function writeBatch(
   entries: readonly [Decided, ...Decided[]],
   onConflict: OnConflict,
 ): Promise<void> {
-  const put = async (by: MigrationContext) => await putRecords(by, entries[0].entity, entries);
-  await context.beforeChange(async () =>
-    (await put(dryRun(context))).some(({ outcome }) => isChange(outcome)),
-  );
-  const results = await put(context);
+  await context.beforeChange();
+  const results = await putRecords(context, entries[0].entity, entries);
   const nameless: Decided[] = [];
   for (const [position, entry] of entries.entries()) {
     const { entity, record, where, outcome: before } = entry;
     const result = results[position];
     if (result === undefined) continue;
     // A rename, or the loading of its organization, may have written it already.
-    const isWritten = result.outcome === 'unchanged' && !mayBeUnchanged(entry);
-    const isTaken = result.outcome === 'taken';
-    if (isTaken && onConflict === 'drop-username') nameless.push(withoutUsername(entry));
-    else context.tallies.add(entity, record.organizationId, isWritten ? before : result.outcome);
+    const outcome = result.outcome === 'unchanged' ? before : result.outcome;
+    const isTaken = outcome === 'taken';
+    // Without its username, it may differ in nothing.
+    if (isTaken && onConflict === 'drop-username')
+      nameless.push({ ...withoutUsername(entry), outcome: 'unchanged' });
+    else context.tallies.add(entity, record.organizationId, outcome);
     if (!isTaken) continue;
     // The bridge keeps working meanwhile.
     const subject = subjectOf(record);
