@@ -41,16 +41,32 @@ export function nextRound(
   if (choice.isNextRound === true) requireEarlierRound(chosen, before);
   if (last !== undefined) requireSameSource(chosen, last);
   if (choice.isNextRound === true && last !== undefined) requireEntities(chosen, last);
+  const { source, scope, fingerprint, selection } = chosen;
+  const { onConflict } = scope;
+  /** The same, if it was of the same entities and organizations. */
+  const same = last?.selection === selection ? last : undefined;
+  const isResumed = same !== undefined && same.finishedAt === undefined;
   const whyFull = whyFullRound(choice, last);
-  const isFull = whyFull !== undefined;
-  const isResumed =
-    last !== undefined && last.selection === chosen.selection && last.finishedAt === undefined;
-  const round = isResumed
-    ? resumedRound(chosen, isFull, last)
-    : newRound(chosen, choice, isFull, { last, before });
+  const since = whyFull === undefined ? changedSince(choice, last, same) : undefined;
+  const round: RoundState = {
+    source: source.name,
+    fingerprint,
+    selection,
+    onConflict,
+    startedAt: isResumed ? same.startedAt : Date.now(),
+    refused: since === undefined ? 0 : (last?.refused ?? 0),
+    fullAt: same?.fullAt,
+    highWater: same?.highWater,
+    since,
+    readAll: before?.readAll ?? 0,
+    settled: before?.settled ?? 0,
+    // What was loaded by another rule may have to be left out by this one.
+    loaded: same?.onConflict === onConflict ? same.loaded : undefined,
+    entities: {},
+  };
   // With fullEvery, a round may read all rows without being a full one: they may have no updatedAt.
-  const isDue = choice.fullEvery === undefined ? round.since === undefined : isFull;
-  const isAsked = last !== undefined && !chosen.source.isReadWhole && round.since === undefined;
+  const isDue = choice.fullEvery === undefined ? since === undefined : whyFull !== undefined;
+  const isAsked = last !== undefined && !source.isReadWhole && since === undefined;
   const whyAllRows = isAsked ? (whyFull ?? whyNotSince(chosen, choice, last, isResumed)) : undefined;
   return { round, isResumed, isDue, whyAllRows };
 }
@@ -109,44 +125,17 @@ function whyNotSince(
     : 'the database does not say when its oldest open transaction began';
 }
 
-function resumedRound({ scope }: Chosen, isFull: boolean, last: RoundState): RoundState {
-  const { onConflict } = scope;
-  return {
-    ...last,
-    onConflict,
-    since: isFull ? undefined : last.since,
-    // What was loaded by another rule may have to be left out by this one.
-    loaded: last.onConflict === onConflict ? last.loaded : undefined,
-    entities: {},
-  };
-}
-
-function newRound(
-  { source, scope, fingerprint, selection }: Chosen,
+/** From when on a round that need not be a full one reads what changed, ms since 1970; undefined for all rows. */
+function changedSince(
   { fullEvery }: RoundChoice,
-  isFull: boolean,
-  { last, before }: { last: RoundState | undefined; before: RoundState | undefined },
-): RoundState {
-  const isSame = last?.selection === selection;
-  const highWater = isSame ? last.highWater : undefined;
+  last: RoundState | undefined,
+  same: RoundState | undefined,
+): number | undefined {
+  if (same !== undefined && same.finishedAt === undefined) return same.since;
   // Rows that were refused may be fine by now, however old they are.
   const retriesRefused = fullEvery === undefined && last?.refused !== 0;
-  const changedSince = isFull || retriesRefused ? 0 : (highWater ?? 0) - overlap;
-  const since = changedSince > 0 ? changedSince : undefined;
-  return {
-    source: source.name,
-    fingerprint,
-    selection,
-    onConflict: scope.onConflict,
-    startedAt: Date.now(),
-    refused: since === undefined ? 0 : (last?.refused ?? 0),
-    fullAt: isSame ? last.fullAt : undefined,
-    highWater,
-    since,
-    readAll: before?.readAll ?? 0,
-    settled: before?.settled ?? 0,
-    entities: {},
-  };
+  const since = retriesRefused ? 0 : (same?.highWater ?? 0) - overlap;
+  return since > 0 ? since : undefined;
 }
 
 /** Whether a time is at least `age` ms ago, or in the future, as after the clock was set back. */
