@@ -12,8 +12,8 @@ import { isDatabaseUrl } from '../../migration/sources/database-urls.ts';
 import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied, CopyOptions } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
-import { figuresOf, figuresTable, organizationFigures, sumOf, type Figures } from './report/figures.ts';
-import { listIssues, listWarnings, pruneRemedy, remedyFor, trustRemedy } from './report/issues.ts';
+import { figuresOf, type Figures } from './report/figures.ts';
+import { listIssues, listWarnings, remedyFor } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { describePlannedPruning, describePruning } from './plan.ts';
 import { onStoreClock, withSource, type SessionChoice, type CliEnvironment } from './session.ts';
@@ -96,8 +96,7 @@ function reportOf(
   const { issues } = context;
   const { kind, assessment, pruned, completedRenames, pendingRenames, isFull, whyAllRows } = applied;
   const { pruning } = assessment;
-  const figures = figuresOf(assessment.reading, context);
-  const sum = sumOf(figures);
+  const { sum, table, json } = figuresOf(assessment.reading, context);
   /** Whether the figures are of what was written, rather than of what would have been. */
   const isWritten = kind === 'applied' || kind === 'interrupted';
   const written = isWritten ? sum.created + sum.updated : 0;
@@ -108,7 +107,7 @@ function reportOf(
   return {
     title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
     parts: [
-      figuresTable(figures),
+      table,
       whyAllRows === undefined ? '' : `All rows were read: ${whyAllRows}.`,
       listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
       listWarnings(issues),
@@ -136,8 +135,7 @@ function reportOf(
       ...(pictures !== undefined && { pictures }),
       ...(isVerifyWithdrawn && { verifyWithdrawn: true }),
       writingSeconds,
-      entities: Object.fromEntries(figures),
-      organizations: organizationFigures(context.tallies),
+      ...json,
     },
     records: sum.read,
     error: isFine ? undefined : errorOf(applied, late, context, choice),
@@ -197,9 +195,8 @@ function errorOf(
   if (kind === 'refused') {
     const again = nextIsFull ? 'run the same command again (it will read everything), ' : '';
     // Where it was given, the next round that reads all rows prunes; that round also knows who is gone.
-    const pruning = nextIsFull || prune === true ? '' : pruneRemedy('use', assessment);
-    const or = `, so ${nothing} was written: ${again}${pruning}${trustRemedy('use', context)}correct the source, or use`;
-    return remedyFor(assessment.problems, context.issues, assessment.reading, or);
+    const canPrune = !nextIsFull && prune !== true;
+    return remedyFor(context, assessment, 'use', `, so ${nothing} was written: ${again}`, canPrune);
   }
   return `${counted(late, 'username')} ${late === 1 ? 'was' : 'were'} taken through the bridge while this ran: see the report, resolve the conflicts, then apply again`;
 }

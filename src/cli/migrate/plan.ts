@@ -5,8 +5,8 @@ import { makePlan, type Change } from '../../migration/engine/plan.ts';
 import { problems } from '../../migration/context/issues.ts';
 import type { SourceChoice } from '../../migration/engine/read/choose.ts';
 import type { Pruned, PrunePlan } from '../../migration/engine/write/prune.ts';
-import { figuresOf, figuresTable, organizationFigures, sumOf } from './report/figures.ts';
-import { listIssues, listWarnings, placeOf, pruneRemedy, remedyFor, trustRemedy } from './report/issues.ts';
+import { figuresOf } from './report/figures.ts';
+import { listIssues, listWarnings, placeOf, remedyFor } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
@@ -18,12 +18,11 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
     const { assessment, changes } = await makePlan(chosen, context, choice);
     const { issues } = context;
     const { reading, pruning } = assessment;
-    const figures = figuresOf(reading, context);
-    const sum = sumOf(figures);
+    const { sum, table, json } = figuresOf(reading, context);
     return {
       title: `Plan for ${chosen.source.name}; nothing was written.`,
       parts: [
-        figuresTable(figures),
+        table,
         listIssues(
           issues,
           'Problems (any of them stops an apply before it writes, unless --on-conflict says otherwise):',
@@ -38,19 +37,13 @@ export async function plan(environment: CliEnvironment, choice: PlanChoice): Pro
         ...sum,
         problems: assessment.problems,
         ...(pruning !== undefined && { toPrune: Object.fromEntries(pruning.toRemove) }),
-        entities: Object.fromEntries(figures),
-        organizations: organizationFigures(context.tallies),
+        ...json,
         changes,
       },
       records: sum.read,
       error:
         assessment.problems > 0
-          ? remedyFor(
-              assessment.problems,
-              issues,
-              reading,
-              `: ${pruneRemedy('apply with', assessment)}${trustRemedy('apply with', context)}correct the source, or apply with`,
-            )
+          ? remedyFor(context, assessment, 'apply with', ': ')
           : pruning?.refusal &&
             `${pruning.refusal}: check that the source is whole, then allow it with --prune-at-most N`,
     };

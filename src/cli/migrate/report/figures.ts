@@ -1,6 +1,6 @@
 import { formatNumber, totalOf } from '../../../lib/numbers.ts';
 import { table } from '../../../lib/system/terminal.ts';
-import type { Tallies, Tally } from '../../../migration/context/outcomes.ts';
+import type { Tally } from '../../../migration/context/outcomes.ts';
 import type { MigrationContext } from '../../../migration/context/context.ts';
 import { warnings } from '../../../migration/context/issues.ts';
 import type { Reading } from '../../../migration/engine/read/reading.ts';
@@ -23,8 +23,8 @@ const names = [
 /** Numbers of one entity, or of all. */
 export type Figures = Record<(typeof names)[number], number>;
 
-/** The actual or planned outcomes of the rows that were read, by entity. */
-export function figuresOf({ read }: Reading, { tallies, issues }: MigrationContext): Map<Entity, Figures> {
+/** The actual or planned outcomes of the rows that were read: their sum, and as a table and JSON by entity. */
+export function figuresOf({ read }: Reading, { tallies, issues }: MigrationContext) {
   const all = new Map<Entity, Figures>();
   for (const [entity, rows] of read) {
     all.set(entity, {
@@ -35,7 +35,13 @@ export function figuresOf({ read }: Reading, { tallies, issues }: MigrationConte
       warnings: issues.count(warnings, entity),
     });
   }
-  return all;
+  const sum = Object.fromEntries(
+    names.map((name) => [name, totalOf([...all.values()].map((figures) => figures[name]))]),
+  ) as Figures;
+  // Of the rows that are records.
+  const organizations = [...tallies.byOrganization()].map(([id, tally]) => [id, countsOf(tally)] as const);
+  const json = { entities: Object.fromEntries(all), organizations: Object.fromEntries(organizations) };
+  return { sum, table: tableOf(all, sum), json };
 }
 
 /** What became of rows, as it is shown. */
@@ -51,24 +57,8 @@ export function countsOf(tally: Tally) {
   };
 }
 
-/** The same for each organization, of the rows that are records. */
-export function organizationFigures(tallies: Tallies): Record<string, object> {
-  const all = [...tallies.byOrganization()].map(([id, tally]) => [id, countsOf(tally)] as const);
-  return Object.fromEntries(all);
-}
-
-/** The sum of all entities' figures. */
-export function sumOf(all: ReadonlyMap<Entity, Figures>): Figures {
-  const sums = names.map((name) => {
-    const own = [...all.values()].map((figures) => figures[name]);
-    return [name, totalOf(own)] as const;
-  });
-  return Object.fromEntries(sums) as Figures;
-}
-
 /** A table of figures; columns that are zero throughout are left out. */
-export function figuresTable(all: ReadonlyMap<Entity, Figures>): string {
-  const sum = sumOf(all);
+function tableOf(all: ReadonlyMap<Entity, Figures>, sum: Figures): string {
   const always = new Set<keyof Figures>(['read', 'created', 'updated', 'unchanged']);
   const shown = names.filter((name) => always.has(name) || sum[name] > 0);
   const rows: [string, Figures][] = all.size > 1 ? [...all, ['all', sum]] : [...all];

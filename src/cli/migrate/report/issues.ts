@@ -4,7 +4,6 @@ import { printable } from '../../../lib/system/terminal.ts';
 import type { MigrationContext } from '../../../migration/context/context.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/context/issues.ts';
 import type { Assessment } from '../../../migration/engine/read/assess.ts';
-import type { Reading } from '../../../migration/engine/read/reading.ts';
 
 /** Issues of some reasons for people: how many, and the first few of each kind; '' if there are none. */
 export function listIssues(issues: Issues, title: string, reasons: readonly Reason[]): string {
@@ -42,31 +41,31 @@ export function placeOf(record: Omit<Issue, 'reason' | 'detail'>): string {
 const aboutRow = /^(?:is|begins) /;
 
 /**
- * The remedy for records with problems. If most rows fail in the same way, the mapping or the file is wrong, not the
- * rows.
+ * The remedy for records with problems, after `start`. If most rows fail in the same way, the mapping or the file is
+ * wrong, not the rows. Users who have wanted names may have left the source, or be newer in Redis.
  */
-export function remedyFor(count: number, issues: Issues, { read }: Reading, prefix: string): string {
-  for (const [entity, rows] of read) {
+export function remedyFor(
+  { issues, tallies }: MigrationContext,
+  { problems, reading, freedByPrune, isFull }: Assessment,
+  verb: 'apply with' | 'use',
+  start: string,
+  canPrune = true,
+): string {
+  for (const [entity, rows] of reading.read) {
     const common = issues.mostCommonInvalid(entity);
     if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
     const { where, detail } = common.example;
     const fault = aboutRow.test(detail) ? `${entity} cannot be read` : `the mapping of ${entity} is wrong`;
     return `${fault}: ${formatNumber(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
   }
-  return `${counted(count, 'record')} ${count === 1 ? 'has a problem' : 'have problems'}${prefix} --on-conflict skip or drop-username`;
-}
-
-/** The remedy for names of users who are not in the source, or may not be; '' for none. */
-export function pruneRemedy(verb: 'apply with' | 'use', { freedByPrune, isFull }: Assessment): string {
-  if (freedByPrune === 0) return '';
-  return isFull
-    ? `${verb} --prune, which removes users who are not in the source, `
-    : `${verb} --prune if the users who have the names are no longer in the source, `;
-}
-
-/** The remedy for names of users who are newer in Redis than in the source; '' if there are none. */
-export function trustRemedy(verb: 'apply with' | 'use', { issues, tallies }: MigrationContext): string {
-  return issues.count('username-conflict') > 0 && tallies.of('profiles').newer > 0
-    ? `${verb} --trust-source if the source is right where Redis is newer, `
-    : '';
+  const prune = isFull
+    ? '--prune, which removes users who are not in the source'
+    : '--prune if the users who have the names are no longer in the source';
+  const isNewer = issues.count('username-conflict') > 0 && tallies.of('profiles').newer > 0;
+  const remedies = [
+    ...(canPrune && freedByPrune > 0 ? [`${verb} ${prune}`] : []),
+    ...(isNewer ? [`${verb} --trust-source if the source is right where Redis is newer`] : []),
+    `correct the source, or ${verb} --on-conflict skip or drop-username`,
+  ];
+  return `${counted(problems, 'record')} ${problems === 1 ? 'has a problem' : 'have problems'}${start}${remedies.join(', ')}`;
 }
