@@ -11,7 +11,7 @@ import { replicationIdsOf } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
 import { listIssues } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
-import { verify as compareBoth, type Verified } from '../../migration/engine/compare/verify.ts';
+import { verify as compareBoth, type Verified } from '../../migration/engine/verify.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
 
 /** `migrate verify`: compares the source with Redis, every record and field, in both directions. */

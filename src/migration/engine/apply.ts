@@ -13,7 +13,7 @@ import type { Scope } from '../sources/scope.ts';
 import { SourceError } from '../sources/source.ts';
 import { newSeed } from '../../lib/bounded-memory/seen.ts';
 import { inBatches } from '../../lib/collections/batches.ts';
-import { assessSource, type Assessment } from './read/assess.ts';
+import { assessSource, type Assessment } from './assess.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from '../context/context.ts';
 import { problems } from '../context/issues.ts';

@@ -1,6 +1,7 @@
 import type { Decided } from '../analysis/spool.ts';
 import type { Entity } from '../records/records.ts';
-import { assessSource, entriesToWrite, type Assessment, type PruneChoice } from './read/assess.ts';
+import { assessSource, type Assessment, type PruneChoice } from './assess.ts';
+import { entriesToWrite } from './write/entries.ts';
 import type { Chosen } from './read/choose.ts';
 import type { MigrationContext } from '../context/context.ts';
 import { subjectOf } from '../context/issues.ts';

@@ -5,7 +5,7 @@ import type { MigrationContext } from '../context/context.ts';
 import type { Entity } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
 import { FinalError, MigrationError, UsageError } from '../errors.ts';
-import type { PruneChoice } from './read/assess.ts';
+import type { PruneChoice } from './assess.ts';
 
 /** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
 const overlap = 5 * 60_000;

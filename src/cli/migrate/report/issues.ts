@@ -3,7 +3,7 @@ import { counted, formatNumber } from '../../../lib/numbers.ts';
 import { printable } from '../../../lib/system/terminal.ts';
 import type { MigrationContext } from '../../../migration/context/context.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/context/issues.ts';
-import type { Assessment } from '../../../migration/engine/read/assess.ts';
+import type { Assessment } from '../../../migration/engine/assess.ts';
 
 /** Issues of some reasons for people: how many, and the first few of each kind; '' if there are none. */
 export function listIssues(issues: Issues, title: string, reasons: readonly Reason[]): string {

@@ -1,10 +1,10 @@
 import type { Decided } from '../../analysis/spool.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
-import { entriesToWrite, withoutUsername, type Assessment } from '../read/assess.ts';
 import type { MigrationContext } from '../../context/context.ts';
 import { subjectOf } from '../../context/issues.ts';
 import { withOrderedPool } from '../ordered-pool.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
+import { entriesToWrite, withoutUsername, type Assessed } from './entries.ts';
 import type { Pacer } from './pacer.ts';
 import { putRecords } from './put.ts';
 
@@ -14,17 +14,17 @@ import { putRecords } from './put.ts';
  */
 export async function writeEntries(
   context: MigrationContext,
-  assessment: Assessment,
+  assessed: Assessed,
   keeper: RoundKeeper,
   pacer: Pacer,
   { size, concurrency, onConflict }: Scope,
 ): Promise<void> {
   const { signal, progress } = context;
-  const total = Math.max(1, assessment.spool.size);
+  const total = Math.max(1, assessed.spool.size);
   let passed = 0;
   let last: Decided['entity'] | undefined;
   await withOrderedPool(concurrency, async (pool) => {
-    for await (const batch of entriesToWrite(context, assessment, size)) {
+    for await (const batch of entriesToWrite(context, assessed, size)) {
       const [{ entity }] = batch;
       if (entity !== last) await pool.drain();
       last = entity;

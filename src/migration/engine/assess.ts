@@ -1,23 +1,23 @@
-import { decideDuplicates } from '../../analysis/duplicates.ts';
-import { decideNames } from '../../analysis/names.ts';
-import type { Outcome } from '../../context/outcomes.ts';
-import { createSpool, lengthLimit, type Decided } from '../../analysis/spool.ts';
-import { namespaceOf } from '../../analysis/identity.ts';
-import { inBatches } from '../../../lib/collections/batches.ts';
-import { settleAll } from '../../../lib/collections/settle-all.ts';
-import { profileKey } from '../../../redis/keys.ts';
-import type { Entity } from '../../records/records.ts';
-import type { Scope } from '../../sources/scope.ts';
-import { organizationSettings } from '../../records/stored.ts';
-import type { MigrationContext } from '../../context/context.ts';
-import { problems, reportDenied, subjectOf } from '../../context/issues.ts';
-import { isLoaded, type Load } from '../load/load.ts';
-import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './reading.ts';
-import { createExtras } from '../compare/extras.ts';
-import { removeRecords } from '../stored/remove.ts';
-import { planPrune, type PrunePlan } from '../write/prune.ts';
-import { putRecords } from '../write/put.ts';
-import { dryRun } from '../scripts.ts';
+import { decideDuplicates } from '../analysis/duplicates.ts';
+import { decideNames } from '../analysis/names.ts';
+import type { Outcome } from '../context/outcomes.ts';
+import { createSpool } from '../analysis/spool.ts';
+import { namespaceOf } from '../analysis/identity.ts';
+import { settleAll } from '../../lib/collections/settle-all.ts';
+import { profileKey } from '../../redis/keys.ts';
+import type { Entity } from '../records/records.ts';
+import type { Scope } from '../sources/scope.ts';
+import { organizationSettings } from '../records/stored.ts';
+import type { MigrationContext } from '../context/context.ts';
+import { problems, subjectOf } from '../context/issues.ts';
+import { isLoaded, type Load } from './load/load.ts';
+import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './read/reading.ts';
+import { createExtras } from './compare/extras.ts';
+import { removeRecords } from './stored/remove.ts';
+import type { Assessed } from './write/entries.ts';
+import { planPrune, type PrunePlan } from './write/prune.ts';
+import { putRecords } from './write/put.ts';
+import { dryRun } from './scripts.ts';
 
 /** The source as it was read once, and the decisions on its records. */
 export type Assessment = Awaited<ReturnType<typeof assessSource>>;
@@ -110,7 +110,7 @@ async function compareItems(
   context: MigrationContext,
   entity: Entity,
   items: readonly Item[],
-  { spool, isSettled }: Pick<Assessment, 'spool' | 'isSettled'>,
+  { spool, isSettled }: Assessed,
 ): Promise<void> {
   const { issues, tallies } = context;
   const results = await putRecords(dryRun(context), entity, items);
@@ -159,59 +159,4 @@ function withComparisonInForce({ issues }: MigrationContext, item: Item): Item {
   const where = placeOf(item);
   issues.add({ entity: 'organizations', reason: 'comparison-kept', where, detail, organizationId: id });
   return { ...item, record: { ...item.record, usernameComparison } };
-}
-
-/**
- * Entries to be written, or for a verify all that differ, in the form to be written: some of one entity at a time, `size`
- * at most. All others go to the tallies.
- */
-export async function* entriesToWrite(
-  context: MigrationContext,
-  assessment: Assessment,
-  size: number,
-): AsyncGenerator<[Decided, ...Decided[]]> {
-  const limits = { size, length: lengthLimit, kindOf: ({ entity }: Decided) => entity };
-  for (const batch of inBatches(acceptedEntries(context, assessment), limits)) {
-    const [first, ...others] = await withoutUnchanged(context, batch);
-    if (first !== undefined) yield [first, ...others];
-  }
-}
-
-/** Warns of denied names as well: here it is known which records are left out or lose their names. */
-function* acceptedEntries(
-  { tallies, issues }: MigrationContext,
-  { spool, isSettled }: Assessment,
-): Generator<Decided> {
-  for (const entry of spool.entries()) {
-    const { entity, where, outcome, decision, isDenied, record } = entry;
-    if (isDenied === true && entity === 'profiles' && decision === undefined)
-      reportDenied(issues, where, subjectOf(record));
-    if (decision === 'superseded') tallies.add(entity, record.organizationId, 'duplicate');
-    else if (decision === 'refused') tallies.add(entity, record.organizationId, 'refused');
-    else if (isSettled(outcome)) tallies.add(entity, record.organizationId, outcome);
-    else if (decision === 'nameless') yield withoutUsername(entry);
-    else yield entry;
-  }
-}
-
-/** Leaves out entries that differed in their usernames alone, and lose these: Redis has none for their users either. */
-async function withoutUnchanged(
-  context: MigrationContext,
-  entries: readonly [Decided, ...Decided[]],
-): Promise<Decided[]> {
-  const nameless = entries.filter(
-    ({ decision, outcome, previous }) =>
-      decision === 'nameless' && outcome === 'updated' && previous === undefined,
-  );
-  const results = await putRecords(dryRun(context), entries[0].entity, nameless);
-  const unchanged = new Set(nameless.filter((_, position) => results[position]?.outcome === 'unchanged'));
-  for (const { entity, record } of unchanged) context.tallies.add(entity, record.organizationId, 'unchanged');
-  return entries.filter((entry) => !unchanged.has(entry));
-}
-
-/** An entry as it is written where another user has the username. */
-export function withoutUsername(entry: Decided): Decided {
-  const record = { ...entry.record };
-  delete (record as { username?: string }).username;
-  return { ...entry, record, decision: 'nameless' };
 }

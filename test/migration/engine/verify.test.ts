@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { verify } from '../../../../src/migration/engine/compare/verify.ts';
-import { authenticate } from '../../../../src/redis/changes.ts';
+import { verify } from '../../../src/migration/engine/verify.ts';
+import { authenticate } from '../../../src/redis/changes.ts';
 import {
   apiKeyIdsKey,
   apiKeyKey,
@@ -9,12 +9,12 @@ import {
   organizationBase,
   organizationsKey,
   profileKey,
-} from '../../../../src/redis/keys.ts';
-import { listOrganizations } from '../../../../src/redis/organizations.ts';
-import { openTestStore } from '../../../support/store.ts';
-import { useTestStore } from '../../../support/use-store.ts';
-import { withChosen } from '../../context.ts';
-import { createTool, writeSource } from '../../../support/tools/migrate.ts';
+} from '../../../src/redis/keys.ts';
+import { listOrganizations } from '../../../src/redis/organizations.ts';
+import { openTestStore } from '../../support/store.ts';
+import { useTestStore } from '../../support/use-store.ts';
+import { withChosen } from '../context.ts';
+import { createTool, writeSource } from '../../support/tools/migrate.ts';
 
 const store = await useTestStore();
 
