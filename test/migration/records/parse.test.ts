@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createRowReader, type Cell, type Columns } from '../../../src/migration/records/cells.ts';
+import { createRowReader, type Cell, type Columns } from '../../../src/migration/sources/columns.ts';
 import { parseRecord, requiredFields, type Parsed } from '../../../src/migration/records/parse.ts';
 import { entityNames, shapes, type Entity } from '../../../src/migration/records/records.ts';
 

@@ -1,4 +1,4 @@
-import type { Cell } from '../../records/cells.ts';
+import type { Cell } from '../columns.ts';
 import { SourceError, SourceUnavailableError } from '../source.ts';
 import type { DatabaseUrl } from '../database-urls.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { createConnection, escapeId, type Connection, type FieldPacket, type SslOptions } from 'mysql2';
-import type { Cell } from '../../records/cells.ts';
+import type { Cell } from '../columns.ts';
 import { SourceUnavailableError, type SourceError } from '../source.ts';
 import {
   connectionError,

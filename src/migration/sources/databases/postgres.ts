@@ -1,7 +1,7 @@
 import { Client, DatabaseError, escapeIdentifier, types } from 'pg';
 import type { CustomTypesConfig, QueryArrayResult } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import type { Cell } from '../../records/cells.ts';
+import type { Cell } from '../columns.ts';
 import { SourceUnavailableError, type SourceError } from '../source.ts';
 import { wholeLines } from '../lines.ts';
 import {

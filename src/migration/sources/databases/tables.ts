@@ -1,11 +1,10 @@
 import { printable } from '../../../lib/system/terminal.ts';
 import { createSeen } from '../../../lib/bounded-memory/seen.ts';
-import { createRowReader, widthOf, type Cell, type Columns } from '../../records/cells.ts';
 import { missingField } from '../../records/parse.ts';
 import { shapes, type Entity } from '../../records/records.ts';
 import { hashApiKey } from '../../../redis/keys.ts';
 import { createBatchBuilder } from '../batches.ts';
-import { columnsOf, indexOfColumn } from '../columns.ts';
+import { columnsOf, createRowReader, indexOfColumn, widthOf, type Cell, type Columns } from '../columns.ts';
 import type { EntityMapping, Mapping } from '../mapping.ts';
 import { createSource, SourceError, type ReadRows, type Source } from '../source.ts';
 import { fromQuery, jsonText, type Column, type Database } from './database.ts';

@@ -2,11 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { counted } from '../../../lib/numbers.ts';
-import { createRowReader, widthOf, type Columns } from '../../records/cells.ts';
 import { requiredFields } from '../../records/parse.ts';
 import { shapes } from '../../records/records.ts';
 import { createBatchBuilder, maxRowBytes } from '../batches.ts';
-import { columnsOf } from '../columns.ts';
+import { columnsOf, createRowReader, widthOf, type Columns } from '../columns.ts';
 import { SourceError, type ReadRows } from '../source.ts';
 import { openFile, type DataFile } from './file.ts';
 
