@@ -94,7 +94,7 @@ function reportOf(
   { pictures, isVerifyWithdrawn }: { pictures: Copied | undefined; isVerifyWithdrawn: boolean },
 ) {
   const { issues } = context;
-  const { kind, assessment, pruned, completedRenames, pendingRenames, isFull, whyAllRows } = applied;
+  const { kind, assessment, pruned, completedRenames, pendingRenames, whyAllRows } = applied;
   const { pruning } = assessment;
   const { sum, table, json } = figuresOf(assessment.reading, context);
   /** Whether the figures are of what was written, rather than of what would have been. */
@@ -122,7 +122,7 @@ function reportOf(
     json: {
       state: kind,
       resumed: applied.isResumed,
-      full: isFull,
+      full: assessment.isFull,
       ...sum,
       written,
       problems: assessment.problems + late,

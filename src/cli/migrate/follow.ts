@@ -108,7 +108,8 @@ function lagSince(appliedAt: number): number {
 }
 
 function describeRound({ applied, sum }: AppliedResult): string {
-  const { isFull, pruned, refusedSinceFull } = applied;
+  const { pruned, refusedSinceFull } = applied;
+  const { isFull } = applied.assessment;
   const { read, created, updated } = sum;
   const refused = isFull ? sum.refused : refusedSinceFull;
   const removed = pruned === undefined ? 0 : totalOf(pruned.values());

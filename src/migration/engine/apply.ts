@@ -76,7 +76,6 @@ async function applyLocked(
   // Pruning is slow, and so is retrying pictures: not in every round that happens to read all rows.
   const { round, isResumed, isDue, whyAllRows } = nextRound(chosen, choice, last);
   const since = source.isReadWhole ? undefined : round.since;
-  const isFull = since === undefined;
   const size = sizeFor(chosen.scope.size, choice.rate);
   const pacer = createPacer(choice.rate, signal);
 
@@ -95,12 +94,7 @@ async function applyLocked(
   try {
     // Reading, indexing what was loaded and writing; looking for what to prune, and pruning.
     progress.begin(3 + (isPruning ? 2 : 0) + (finalStep === undefined ? 0 : 1));
-    const assessment = await assessSource(scope, context, run, {
-      ...choice,
-      prune: isPruning,
-      load,
-      onAccepted: (rows, entity, share) => keeper.accepted(rows, entity, share, load.flush),
-    });
+    const assessment = await assessSource(scope, context, run, { ...choice, prune: isPruning, load });
     const startedAt = performance.now();
     const work: Work = { context, scope, assessment, keeper, load, pacer };
     const refusal = signal.aborted ? undefined : refusalOf(work);
@@ -111,7 +105,8 @@ async function applyLocked(
     let refusedSinceFull = 0;
     if (outcome.kind === 'applied') {
       const refused = issues.count(problems);
-      const { newest } = assessment.reading;
+      const { isFull, reading } = assessment;
+      const { newest } = reading;
       const { settledUntil } = source;
       const done = finished(round, { newest, refused, settledUntil, isFull, isDue });
       refusedSinceFull = done.refused;
@@ -123,8 +118,6 @@ async function applyLocked(
       ...outcome,
       /** Whether it went on with a round that was broken off. */
       isResumed,
-      /** Whether all rows were read, rather than those that have changed. */
-      isFull,
       whyAllRows,
       /** Records refused since all rows were read, in this round or before. */
       refusedSinceFull,

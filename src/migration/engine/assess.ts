@@ -11,13 +11,13 @@ import { organizationSettings } from '../records/stored.ts';
 import type { MigrationContext } from '../context/context.ts';
 import { problems, subjectOf } from '../context/issues.ts';
 import { isLoaded, type Load } from './load/load.ts';
-import { placeOf, readSource, type Item, type ReadHandlers, type Reading } from './read/reading.ts';
+import { placeOf, readSource, type Item, type Reading } from './read/reading.ts';
 import { createExtras } from './compare/extras.ts';
 import { removeRecords } from './stored/remove.ts';
 import type { Assessed } from './write/entries.ts';
+import { dryRun } from './scripts.ts';
 import { planPrune, type PrunePlan } from './write/prune.ts';
 import { putRecords } from './write/put.ts';
-import { dryRun } from './scripts.ts';
 
 /** The source as it was read once, and the decisions on its records. */
 export type Assessment = Awaited<ReturnType<typeof assessSource>>;
@@ -30,7 +30,6 @@ export interface PruneChoice {
 interface AssessChoice extends PruneChoice {
   /** Loads the records of organizations that Redis does not know yet; without it, they are compared like all others. */
   load?: Load | undefined;
-  onAccepted?: ReadHandlers['onAccepted'];
   /** Whether to include records that differ but stay as they are in Redis. */
   isVerifying?: boolean | undefined;
 }
@@ -44,7 +43,7 @@ export async function assessSource(
   scope: Scope,
   context: MigrationContext,
   run: string,
-  { load, onAccepted, isVerifying = false, prune: isPruning = false, pruneAtMost }: AssessChoice,
+  { load, isVerifying = false, prune: isPruning = false, pruneAtMost }: AssessChoice,
 ) {
   const { issues, progress, signal } = context;
   const spool = createSpool(context.workspace);
@@ -68,7 +67,7 @@ export async function assessSource(
   };
   progress.next();
   const phase = isVerifying ? 'verifying' : 'reading';
-  const onOrganization = load?.begin;
+  const [onOrganization, onAccepted] = [load?.begin, load?.accepted];
   const reading = await readSource(scope, context, { phase, onOrganization, take, onAccepted });
   const isFull = scope.since === undefined;
   let names: Awaited<ReturnType<typeof decideNames>> = { renames: [], freedByPrune: 0 };
@@ -93,7 +92,7 @@ export async function assessSource(
     /** The records that may change something, or that do not agree with Redis, with the decisions on them. */
     spool,
     ...names,
-    /** Whether all of the source was read. */
+    /** Whether all rows were read, rather than those that have changed. */
     isFull,
     /** Records that stop an apply, unless --on-conflict says otherwise. */
     problems: issues.count(problems),

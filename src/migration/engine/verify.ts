@@ -166,24 +166,19 @@ type Identity = Pick<RecordOf['profiles'], 'organizationId' | 'userId'>;
 async function reportUnindexed(context: MigrationContext, users: readonly Identity[]): Promise<void> {
   const items = users.map((record) => ({ record }));
   await byOrganization(items, context.organizations, async (organization, records) => {
-    let asked = records.map(({ userId }) => ({ userId, username: '' }));
-    while (asked.length > 0) {
-      const rows = asked.map(
-        ({ userId, username }) => [userId, normalizedIn(organization, username)] as const,
-      );
-      const found = await readProfiles(context, organization, rows);
-      // A username that was not asked for, such as one that has changed since, is asked for next.
-      asked = asked.flatMap((before, position) => {
-        const { userId } = before;
-        const { stored, holder } = found[position] ?? {};
-        const username = stored?.get('u') ?? '';
-        if (username !== before.username) return [{ userId, username }];
-        if (username === '' || holder === userId) return [];
-        const detail = describeDifferences([{ field: 'name index', redis: holder, source: userId }]);
-        const profile = { entity: 'profiles', organization, key: userId } as const;
-        context.issues.add({ ...aboutStored(profile), reason: 'index', detail });
-        return [];
-      });
+    const nobody = records.map(({ userId }) => [userId, ''] as const);
+    const profiles = await readProfiles(context, organization, nobody);
+    const nameOf = (at: number, among: typeof profiles): string =>
+      normalizedIn(organization, among[at]?.stored.get('u'));
+    const rows = records.map(({ userId }, at) => [userId, nameOf(at, profiles)] as const);
+    const found = await readProfiles(context, organization, rows);
+    for (const [at, [userId, name]] of rows.entries()) {
+      const holder = found[at]?.holder;
+      // What has changed a username since has changed the index with it.
+      if (name === '' || holder === userId || nameOf(at, found) !== name) continue;
+      const detail = describeDifferences([{ field: 'name index', redis: holder, source: userId }]);
+      const profile = { entity: 'profiles', organization, key: userId } as const;
+      context.issues.add({ ...aboutStored(profile), reason: 'index', detail });
     }
     return [];
   });

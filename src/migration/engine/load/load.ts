@@ -156,6 +156,9 @@ export function createLoad(
       const own = items as Item<'profiles'>[];
       return takeProfiles(own, aside, denied.isEmpty ? undefined : await findDenied(own));
     },
+    /** Has the keeper save that records were accepted, once those to be loaded are written. */
+    accepted: (rows: number, entity: Entity, share: number): void =>
+      keeper.accepted(rows, entity, share, profiles.flush),
     /** Resolves when all accepted records are written. */
     flush: profiles.flush,
     /** After reading: writes the name index, and sets aside records whose identities or names other records want. */
