@@ -66,8 +66,8 @@ export function nextRound(
   };
   // With fullEvery, a round may read all rows without being a full one: they may have no updatedAt.
   const isDue = choice.fullEvery === undefined ? since === undefined : whyFull !== undefined;
-  const isAsked = last !== undefined && !source.isReadWhole && since === undefined;
-  const whyAllRows = isAsked ? (whyFull ?? whyNotSince(chosen, choice, last, isResumed)) : undefined;
+  const needsReason = last !== undefined && !source.isReadWhole && since === undefined;
+  const whyAllRows = needsReason ? (whyFull ?? whyNotSince(chosen, choice, last, isResumed)) : undefined;
   return { round, isResumed, isDue, whyAllRows };
 }
 

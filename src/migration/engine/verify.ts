@@ -85,11 +85,11 @@ async function reportEntries(
   const differences = await differencesOf(context, first.entity, entries);
   const results = await putRecords(context, first.entity, entries);
   let comparisons = 0;
-  const others: Identity[] = [];
+  const keptHere: Identity[] = [];
   for (const [position, { entity, record, where }] of entries.entries()) {
     const { outcome = 'unchanged', holder } = results[position] ?? {};
     if (entity === 'profiles' && (outcome === 'kept' || outcome === 'newer'))
-      others.push(record as RecordOf['profiles']);
+      keptHere.push(record as RecordOf['profiles']);
     const found = differences[position] ?? [];
     const finding = judge(record, outcome, found, holder);
     if (finding === undefined) continue;
@@ -97,7 +97,7 @@ async function reportEntries(
     const isComparison = found.every(({ field }) => field === 'usernameComparison');
     if (finding.reason === 'different' && isComparison && found.length > 0) comparisons += 1;
   }
-  await reportUnindexed(context, others);
+  await reportUnindexed(context, keptHere);
   return comparisons;
 }
 
@@ -130,7 +130,7 @@ function judge(
 /** Reports what Redis has besides the source. */
 async function reportExtras(context: MigrationContext, extras: Extras): Promise<void> {
   const { issues } = context;
-  const others: Identity[] = [];
+  const keptHere: Identity[] = [];
   for await (const extra of extras.find()) {
     const { entity, organization, key, isLocal } = extra;
     const mayBeInvalid = issues.count('invalid', entity) > 0;
@@ -141,10 +141,10 @@ async function reportExtras(context: MigrationContext, extras: Extras): Promise<
       reason: isLocal || entity === 'organizations' ? 'changed-here' : 'extra',
       detail: isLocal ? `was changed here and ${absent}` : absent,
     });
-    if (isLocal && entity === 'profiles') others.push({ organizationId: organization.id, userId: key });
-    if (others.length >= comparedAtOnce) await reportUnindexed(context, others.splice(0));
+    if (isLocal && entity === 'profiles') keptHere.push({ organizationId: organization.id, userId: key });
+    if (keptHere.length >= comparedAtOnce) await reportUnindexed(context, keptHere.splice(0));
   }
-  await reportUnindexed(context, others);
+  await reportUnindexed(context, keptHere);
 }
 
 /** Reports organizations that exist and are not in the registry, so that an export of everything leaves them out. */

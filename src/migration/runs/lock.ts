@@ -30,7 +30,7 @@ export interface LockedContext extends MigrationContext {
 
 const lease = 15_000;
 
-/** Locks that this process may have left in Redis, which was away when they were to be released. */
+/** Locks that this process may still have in Redis: it was unreachable when they were taken or to be released. */
 const leftBehind = new Set<string>();
 
 /**
@@ -61,7 +61,8 @@ export async function whileLocked<Result>(
   };
   try {
     await change('claim');
-    // From now on status shows the run, although the first reading may take long. Repeated, a full Redis would refuse it.
+    // From now on status shows the run, although the first reading may take long. Where Redis is full, it would refuse
+    // even a name that the set has, and the run could not be rolled back.
     if (!(await isRun(context, run))) await store.sadd(runsKey(prefix), run);
     const lock = {
       run,

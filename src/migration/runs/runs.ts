@@ -97,7 +97,7 @@ export interface LoadBasis {
   version: string;
   /** As replicationIdsOf: other servers may lack what was loaded last. */
   servers: string;
-  /** What repeated records are found by, as in createSeen: by another one, others would be set aside. */
+  /** That of the filter which finds repeated records (createSeen): with another one, other records may be set aside. */
   seed: number;
 }
 

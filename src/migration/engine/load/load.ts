@@ -60,7 +60,7 @@ export function createLoad(
   const profiles = createRowSender((organization, rows) => load(organization, 'profiles', rows));
   const buckets = createRowSender((organization, rows) => load(organization, 'names', rows));
   const names = createNameIndex(context, buckets);
-  /** The denylists, as far as they were read; by chance, another name may be taken for one of theirs. */
+  /** The denylists, as far as they were read. A filter: it may take another name for one of theirs. */
   const denied = createSeen();
 
   const begin = async (organization: Organization): Promise<void> => {

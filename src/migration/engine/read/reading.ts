@@ -198,7 +198,7 @@ function reportUnknown({ issues }: MigrationContext, entity: Entity, item: Item)
 
 /** Reports objects and users that are referred to, and are neither in the source as far as it was read nor in Redis. */
 function createReferenceCheck({ store, issues }: MigrationContext, seen: Seen) {
-  /** Objects that were looked up; by chance, one may be taken for such an object. */
+  /** Objects that were looked up. A filter: it may take another one for such an object. */
   const lookedUp = createSeen();
   return (entity: Entity, items: readonly Item[]): Promise<unknown> | undefined => {
     const checks: Promise<void>[] = [];
