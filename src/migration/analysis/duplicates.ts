@@ -29,9 +29,9 @@ export async function decideDuplicates(
     const newest = group.reduce((best, next) =>
       (next.updatedAt ?? 0) >= (best.updatedAt ?? 0) ? next : best,
     );
-    // Redis has the record that came first in the source.
+    // The record that came first in the source is the one in Redis.
     const isFirstThere = group.every(({ isRepeated }) => isRepeated);
-    const isOlder = isFirstThere && (await isNewerInRedis(context, newest));
+    const isOlder = isFirstThere && (await isOlderThanInRedis(context, newest));
     for (const candidate of group) {
       if (candidate === newest && !isOlder) continue;
       const { entity, where } = candidate;
@@ -45,12 +45,12 @@ export async function decideDuplicates(
   }
 }
 
-async function isNewerInRedis(
+/** Whether the record in Redis is newer. */
+async function isOlderThanInRedis(
   { store, organizations }: Pick<MigrationContext, 'store' | 'organizations'>,
-  { entity, outcome, organizationId, userId = '', updatedAt = 0 }: Summary,
+  { entity, organizationId, userId = '', updatedAt = 0 }: Summary,
 ): Promise<boolean> {
-  if (entity !== 'profiles' || outcome !== 'updated') return outcome === 'newer';
-  // It is to be written whatever Redis has, if the source is trusted.
+  if (entity !== 'profiles') return false;
   const { base } = await organizations.find(organizationId);
   return Number(await store.hget(profileKey(base, userId), 't')) > updatedAt;
 }

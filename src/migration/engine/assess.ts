@@ -1,7 +1,7 @@
 import { decideDuplicates } from '../analysis/duplicates.ts';
 import { decideNames } from '../analysis/names.ts';
 import type { Outcome } from '../context/outcomes.ts';
-import { createSpool } from '../analysis/spool.ts';
+import { createSpool, type Spool } from '../analysis/spool.ts';
 import { namespaceOf } from '../analysis/identity.ts';
 import { settleAll } from '../../lib/collections/settle-all.ts';
 import { profileKey } from '../../redis/keys.ts';
@@ -14,7 +14,6 @@ import { isLoaded, type Load } from './load/load.ts';
 import { placeOf, readSource, type Item, type Reading } from './read/reading.ts';
 import { createExtras } from './compare/extras.ts';
 import { removeRecords } from './stored/remove.ts';
-import type { Assessed } from './write/entries.ts';
 import { dryRun } from './scripts.ts';
 import { planPrune, type PrunePlan } from './write/prune.ts';
 import { putRecords } from './write/put.ts';
@@ -57,7 +56,7 @@ export async function assessSource(
       for (const { organization, record } of items) extras.note(entity, organization, record);
     const writable =
       entity === 'organizations' ? items.map((item) => withComparisonInForce(context, item)) : items;
-    await compareItems(context, entity, isVerifying ? items : writable, { spool, isSettled });
+    await compareItems(context, entity, isVerifying ? items : writable, spool);
   };
   const take = (entity: Entity, items: readonly Item[]): Promise<unknown> => {
     const isToLoad = ({ organization }: Item): boolean => isLoaded(entity, organization);
@@ -109,7 +108,7 @@ async function compareItems(
   context: MigrationContext,
   entity: Entity,
   items: readonly Item[],
-  { spool, isSettled }: Assessed,
+  spool: Spool,
 ): Promise<void> {
   const { issues, tallies } = context;
   const results = await putRecords(dryRun(context), entity, items);
@@ -122,13 +121,12 @@ async function compareItems(
       const detail = `${JSON.stringify(subject.username)} is denied, and a user's name: both are kept`;
       issues.add({ entity, reason: 'denied-name-in-use', where: placeOf(item), detail, ...subject });
     }
-    if (!isSettled(outcome) || isRepeated) {
+    if (outcome !== 'unchanged' || isRepeated) {
       spool.add({ seq, entity, where: placeOf(item), isRepeated, record, ...result });
       continue;
     }
     tallies.add(entity, record.organizationId, outcome);
-    const hasName = entity === 'profiles' && subjectOf(record).username !== undefined;
-    if (hasName && outcome === 'unchanged') item.organization.namesFound += 1;
+    if (entity === 'profiles' && subjectOf(record).username !== undefined) item.organization.namesFound += 1;
   }
 }
 
