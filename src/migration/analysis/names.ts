@@ -27,7 +27,7 @@ interface NamesChoice {
   usernameToPrune: (organizationId: string, userId: string) => Promise<string | undefined>;
 }
 
-/** A record that a username concerns. */
+/** A record that wants a username, gives it up, or denies it. */
 type Claim = Summary & { readonly kind: 'wants' | 'leaves' | 'denies' };
 
 /** A user who has a username, or is to get it. */

@@ -70,12 +70,9 @@ async function openTable(
   const readRow = createRowReader(fields);
   const readJson = createJsonReader(entity, columns, fields);
   const keyOf = createKeyReader(key, keyCells, fields, where);
+  const keyFields = keyCells.flatMap((at) => fields[at] ?? []);
   // Those that every record needs contain its identity.
-  const isKeyOfIdentity =
-    missingField(
-      entity,
-      keyCells.flatMap((at) => fields[at] ?? []),
-    ) === undefined;
+  const isKeyOfIdentity = missingField(entity, keyFields) === undefined;
   const updated = columns[fields.indexOf('updatedAt')];
 
   return async function* (options) {
@@ -121,6 +118,7 @@ async function requireUnique(database: Database, key: Key, select: string, where
 
 /** Makes text of a row's JSON values; gives what is wrong with the row if that would change one. */
 function createJsonReader(entity: Entity, columns: readonly Column[], fields: Columns) {
+  const { fields: known } = shapes[entity];
   const jsonCells = columns.flatMap(({ isJson }, index) => (isJson === true ? [index] : []));
   return (cells: Cell[]): string | undefined => {
     let fault: string | undefined;
@@ -129,12 +127,8 @@ function createJsonReader(entity: Entity, columns: readonly Column[], fields: Co
       if (json == null) continue;
       cells[index] = jsonText(json);
       const field = fields[index];
-      if (
-        field !== undefined &&
-        shapes[entity].fields.get(field)?.shape === undefined &&
-        /^\s*[[{]/.test(json)
-      )
-        fault = `${field} is a JSON object or array, not text`;
+      const isText = field !== undefined && known.get(field)?.shape === undefined;
+      if (isText && /^\s*[[{]/.test(json)) fault = `${field} is a JSON object or array, not text`;
     }
     return fault;
   };

@@ -30,12 +30,12 @@ export async function openCsv(
   return async function* (options) {
     const { parsed, progress } = parseFile(file, delimiter);
     const batch = createBatchBuilder(file.entity, options, (line: number) => `${file.name}:${line}`);
-    let isHeader = true;
+    // The header was read when the file was opened.
+    await parsed.next();
     for await (const { info, record, error } of parsed) {
-      const cells = error ?? (isHeader ? undefined : decodeCells(record, columns));
+      const cells = error ?? decodeCells(record, columns);
       if (typeof cells === 'string') batch.refuse(cells, info.lines);
-      else if (cells !== undefined) batch.add(readRow(cells), widthOf(record), info.lines);
-      isHeader = false;
+      else batch.add(readRow(cells), widthOf(record), info.lines);
       if (batch.isFull) yield batch.cut(progress());
     }
     yield batch.cut(1);
