@@ -129,7 +129,7 @@ async function claimsOf({ workspace, organizations }: Context, spool: Spool) {
   return claims;
 }
 
-/** Who gets a username, if anybody does, who has it in Redis and seems gone from the source, and who gives it up. */
+/** Who gets a username, who has it in Redis, whether that user seems gone from the source, and who gives it up. */
 async function award(
   group: readonly Claim[],
   wanting: readonly Claim[],

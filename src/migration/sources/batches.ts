@@ -33,10 +33,8 @@ export function createBatchBuilder<Place>(
      */
     add: (raw: Fields, bytes: number, place: Place, fault?: string): void => {
       if (organizationId !== undefined && isOfAnother(organizationId, raw)) return;
-      const parsed =
-        fault === undefined
-          ? withinLimit(parseRecord(entity, raw), bytes)
-          : { ok: false as const, reason: fault };
+      const parsed: Parsed =
+        fault === undefined ? withinLimit(parseRecord(entity, raw), bytes) : { ok: false, reason: fault };
       rows.push(parsed.ok ? parsed : { ...parsed, ...namesIn(raw) });
       places.push(place);
       width += bytes;

@@ -12,6 +12,6 @@ export interface Scope extends ReadOptions {
   /** Batches in progress at once. */
   readonly concurrency: number;
   readonly onConflict: OnConflict;
-  /** What repeated records are found by, as in createSeen. */
+  /** The seed of createSeen, which recognizes repeated records. */
   readonly seed?: number | undefined;
 }

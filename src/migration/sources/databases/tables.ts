@@ -71,7 +71,7 @@ async function openTable(
   const readJson = createJsonReader(entity, columns, fields);
   const keyOf = createKeyReader(key, keyCells, fields, where);
   const keyFields = keyCells.flatMap((at) => fields[at] ?? []);
-  // Those that every record needs contain its identity.
+  // The fields that every record needs contain its identity.
   const isKeyOfIdentity = missingField(entity, keyFields) === undefined;
   const updated = columns[fields.indexOf('updatedAt')];
 
