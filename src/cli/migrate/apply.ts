@@ -9,7 +9,6 @@ import { UsageError } from '../../migration/errors.ts';
 import { problems } from '../../migration/context/issues.ts';
 import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts';
 import { isDatabaseUrl } from '../../migration/sources/database-urls.ts';
-import { createPacer } from '../../migration/engine/write/pacer.ts';
 import type { Copied, CopyOptions } from '../../migration/pictures/copy.ts';
 import type { Scope } from '../../migration/sources/scope.ts';
 import { figuresOf, type Figures } from './report/figures.ts';
@@ -66,8 +65,8 @@ export async function apply(environment: CliEnvironment, choice: ApplyChoice): P
         finalStep:
           copyPictures === undefined
             ? undefined
-            : async (scope, inner) => {
-                pictures = await copy(environment, { ...choice, folder }, scope, inner);
+            : async (scope, inner, pacer) => {
+                pictures = await copy(environment, { ...choice, folder, pacer }, scope, inner);
               },
       },
     );
@@ -156,19 +155,15 @@ function titleOf({ kind, isResumed, completedRenames }: Applied, run: string): s
 
 async function copy(
   { config }: CliEnvironment,
-  { folder, allowPrivateAddresses = false, rate }: ApplyChoice & Pick<CopyOptions, 'folder'>,
+  { folder, pacer, allowPrivateAddresses = false }: ApplyChoice & Pick<CopyOptions, 'folder' | 'pacer'>,
   scope: Scope,
   context: MigrationContext,
 ): Promise<Copied> {
   // Loaded only if needed: the picture decoder takes time to load.
   const { copyPictures } = await import('../../migration/pictures/copy.ts');
   const media = await openMediaStore(config.mediaUrl, config);
-  const copied = await copyPictures(scope, context, {
-    media,
-    folder,
-    allowPrivate: allowPrivateAddresses,
-    pacer: createPacer(rate, context.signal),
-  });
+  const options = { media, folder, pacer, allowPrivate: allowPrivateAddresses };
+  const copied = await copyPictures(scope, context, options);
   await recountLegacyPictures(context.store, context.prefix);
   return copied;
 }

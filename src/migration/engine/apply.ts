@@ -76,8 +76,10 @@ async function applyLocked(
   // Pruning is slow, and so is retrying pictures: not in every round that happens to read all rows.
   const { round, isResumed, isDue, whyAllRows } = nextRound(chosen, choice, last);
   const since = source.isReadWhole ? undefined : round.since;
-  const size = sizeFor(chosen.scope.size, choice.rate);
-  const pacer = createPacer(choice.rate, signal);
+  const { rate = Number.POSITIVE_INFINITY } = choice;
+  // A write of 500 records takes its time; with a rate, fewer at once spread them evenly.
+  const size = Math.min(chosen.scope.size, Math.ceil(rate / 4));
+  const pacer = createPacer(rate, signal);
 
   const earlier = await completeEarlierRenames(context);
   const servers = await replicationIdsOf(context.store);
@@ -207,7 +209,7 @@ async function write(
   }
   if (!signal.aborted && finalStep !== undefined) {
     progress.next();
-    await finalStep(scope, context);
+    await finalStep(scope, context, pacer);
   }
   if (!signal.aborted) keeper.written(1);
   await keeper.saveNow();
@@ -216,13 +218,8 @@ async function write(
 
 /** Registers organizations that the registry has lost, as in a failover of the master that has it. */
 async function registerAll({ store, prefix, organizations }: LockedContext): Promise<void> {
-  const existing = organizations.all().filter(({ exists }) => exists);
-  const missing = await findUnregistered(
-    store,
-    prefix,
-    existing.map(({ id }) => id),
-  );
-  for (const id of missing) await registerOrganization(store, prefix, id);
+  const ids = organizations.all().flatMap(({ id, exists }) => (exists ? [id] : []));
+  for (const id of await findUnregistered(store, prefix, ids)) await registerOrganization(store, prefix, id);
 }
 
 /** Makes the renames that earlier attempts have left on record, before anything is read. */
@@ -246,11 +243,6 @@ async function takeOverLoaded(
     return (await takeOver(context)).length === 0 ? undefined : loaded;
   await rollBack(context);
   return undefined;
-}
-
-/** A write of 500 records takes its time; with a rate, fewer at once spread them evenly. */
-function sizeFor(size: number, rate: number | undefined): number {
-  return rate === undefined ? size : Math.min(size, Math.ceil(rate / 4));
 }
 
 /** Claims the organizations encountered so far, as far as they exist. */

@@ -6,6 +6,7 @@ import type { Entity } from '../records/records.ts';
 import type { Scope } from '../sources/scope.ts';
 import { FinalError, MigrationError, UsageError } from '../errors.ts';
 import type { PruneChoice } from './assess.ts';
+import type { Pacer } from './write/pacer.ts';
 
 /** How far back a later round looks before what an earlier one has seen, in ms: clocks and transactions differ. */
 const overlap = 5 * 60_000;
@@ -23,7 +24,7 @@ export interface RoundChoice extends PruneChoice {
   /** Whether an earlier round had the same choice: fails if the run no longer exists. */
   isNextRound?: boolean | undefined;
   /** What else a round that reads everything does once all records are there, before it counts as finished. */
-  finalStep?: ((scope: Scope, context: MigrationContext) => Promise<void>) | undefined;
+  finalStep?: ((scope: Scope, context: MigrationContext, pacer: Pacer) => Promise<void>) | undefined;
 }
 
 /**

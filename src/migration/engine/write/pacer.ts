@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Pacer = ReturnType<typeof createPacer>;
 
-/** Spreads records over time: at most `rate` of them a second, or any number without one. */
-export function createPacer(rate: number | undefined, signal: AbortSignal) {
+/** Spreads records over time: at most `rate` of them a second. */
+export function createPacer(rate: number, signal: AbortSignal) {
   let free = performance.now();
   let turn = Promise.resolve();
   const waitUntil = async (start: number, before: Promise<void>): Promise<void> => {
@@ -18,7 +18,7 @@ export function createPacer(rate: number | undefined, signal: AbortSignal) {
      */
     wait: (count: number): Promise<void> => {
       const start = Math.max(performance.now(), free);
-      free = start + (1000 * count) / (rate ?? Number.POSITIVE_INFINITY);
+      free = start + (1000 * count) / rate;
       turn = waitUntil(start, turn);
       return turn;
     },
