@@ -5,11 +5,11 @@ import type { Chosen, SourceChoice } from '../../migration/engine/read/choose.ts
 import { differing, problems, type Issues, type Reason } from '../../migration/context/issues.ts';
 import type { Entity } from '../../migration/records/records.ts';
 import { isRun, requestFullRound, readRun } from '../../migration/runs/runs.ts';
-import { counted, formatNumber } from '../../lib/numbers.ts';
+import { counted, formatNumber, totalOf } from '../../lib/numbers.ts';
 import { table } from '../../lib/system/terminal.ts';
 import { replicationIdsOf } from '../../redis/connection/client.ts';
 import { cutoverKey } from '../../redis/keys.ts';
-import { listIssues } from './report/issues.ts';
+import { commonFault, listIssues } from './report/issues.ts';
 import type { CommandResult } from '../tool.ts';
 import { verify as compareBoth, type Verified } from '../../migration/engine/verify.ts';
 import { withSource, type SessionChoice, type CliEnvironment } from './session.ts';
@@ -66,10 +66,11 @@ export async function verify(
         stored: Object.fromEntries(verified.stored),
         indexed: verified.indexed,
       },
-      records: verified.read,
+      records: totalOf(verified.read.values()),
       error: isFine
         ? undefined
-        : `${found} between the source and Redis: ${remedies(scope.entities, issues, { ...verified, hasAccepted }).join(', ')}, then verify again`,
+        : (commonFault(issues, verified.read) ??
+          `${found} between the source and Redis: ${remedies(scope.entities, issues, { ...verified, hasAccepted }).join(', ')}, then verify again`),
     };
   });
 }

@@ -1,5 +1,4 @@
 import { forEachConcurrently } from '../../lib/collections/for-each-concurrently.ts';
-import { totalOf } from '../../lib/numbers.ts';
 import { namesBucketKey, organizationsKey, settingsKey } from '../../redis/keys.ts';
 import { findUnregistered } from '../../redis/organizations.ts';
 import type { Entity, RecordOf } from '../records/records.ts';
@@ -66,7 +65,7 @@ export async function verify(scope: Scope, context: MigrationContext, run: strin
     stored: extras.stored,
     /** Entries of the name index compared with the profiles. */
     indexed,
-    read: totalOf(reading.read.values()),
+    read: reading.read,
     /** Username conflicts that a prune would resolve. */
     freedByPrune: assessment.freedByPrune,
     /** How many records are missing, different or extra. */

@@ -4,6 +4,7 @@ import { printable } from '../../../lib/system/terminal.ts';
 import type { MigrationContext } from '../../../migration/context/context.ts';
 import { warnings, type Issue, type Issues, type Reason } from '../../../migration/context/issues.ts';
 import type { Assessment } from '../../../migration/engine/assess.ts';
+import type { Entity } from '../../../migration/records/records.ts';
 
 /** Issues of some reasons for people: how many, and the first few of each kind; '' if there are none. */
 export function listIssues(issues: Issues, title: string, reasons: readonly Reason[]): string {
@@ -40,9 +41,21 @@ export function placeOf(record: Omit<Issue, 'reason' | 'detail'>): string {
 // A statement about a whole row begins with a verb; one about a field, with the field's name.
 const aboutRow = /^(?:is|begins) /;
 
+/** Says so if most rows of an entity fail in the same way: the mapping or the file is wrong then, not the rows. */
+export function commonFault(issues: Issues, read: ReadonlyMap<Entity, number>): string | undefined {
+  for (const [entity, rows] of read) {
+    const common = issues.mostCommonInvalid(entity);
+    if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
+    const { where, detail } = common.example;
+    const fault = aboutRow.test(detail) ? `${entity} cannot be read` : `the mapping of ${entity} is wrong`;
+    return `${fault}: ${formatNumber(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
+  }
+  return undefined;
+}
+
 /**
- * The remedy for records with problems, after `start`. If most rows fail in the same way, the mapping or the file is
- * wrong, not the rows. Users who have wanted names may have left the source, or be newer in Redis.
+ * The remedy for records with problems, after `start`. Users who have wanted names may have left the source, or be newer
+ * in Redis.
  */
 export function remedyFor(
   { issues, tallies }: MigrationContext,
@@ -51,13 +64,8 @@ export function remedyFor(
   start: string,
   canPrune = true,
 ): string {
-  for (const [entity, rows] of reading.read) {
-    const common = issues.mostCommonInvalid(entity);
-    if (common === undefined || common.count < 3 || common.count * 2 < rows) continue;
-    const { where, detail } = common.example;
-    const fault = aboutRow.test(detail) ? `${entity} cannot be read` : `the mapping of ${entity} is wrong`;
-    return `${fault}: ${formatNumber(common.count)} of ${counted(rows, 'row')} fail in the same way, such as ${printable(where)}: ${printable(detail)}`;
-  }
+  const fault = commonFault(issues, reading.read);
+  if (fault !== undefined) return fault;
   const prune = isFull
     ? '--prune, which removes users who are not in the source'
     : '--prune if the users who have the names are no longer in the source';
