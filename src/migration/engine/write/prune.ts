@@ -76,8 +76,9 @@ function refusalOf(
     const all = stored.get(entity) ?? 0;
     const isAbsent = (read.get(entity) ?? 0) === 0;
     if (count === 0 || (!isAbsent && count <= all * defaultShare)) continue;
-    const why = isAbsent ? `the source has no ${entity} at all, and ` : '';
-    return `${why}--prune would remove ${formatNumber(count)} of ${formatNumber(all)} ${entity}`;
+    const records = entity === 'denylist' ? 'denied names' : entity;
+    const why = isAbsent ? `the source has no ${records} at all, and ` : '';
+    return `${why}--prune would remove ${formatNumber(count)} of ${formatNumber(all)} ${records}`;
   }
   return undefined;
 }
