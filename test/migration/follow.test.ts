@@ -451,6 +451,18 @@ test('the problems for which rounds are refused are shown once', async () => {
   expect(printed.match(/profiles\.ndjson:1 \(organization "acme"\) {2}userId is missing/g)).toHaveLength(1);
 });
 
+test('records that a later round leaves out are listed once', async () => {
+  const profile = { organizationId: 'acme', userId: 'u1' };
+  const source = writeSource({ profiles: [profile] });
+  const args = ['--source', source, '--on-conflict', 'skip'];
+  const printed = await printedBy(args, (text, stop) => {
+    if (text.includes('round 1:')) writeSource({ profiles: [profile, { organizationId: 'acme' }] }, source);
+    if (text.includes('round 4:')) stop();
+  });
+  expect(printed).toMatch(/Z round 3: 2 rows read .* 1 refused/);
+  expect(printed.match(/profiles\.ndjson:2 \(organization "acme"\) {2}userId is missing/g)).toHaveLength(1);
+});
+
 test('a run that is forgotten between two rounds is not followed any more', async () => {
   const tool = createTool();
   const source = writeSource({ profiles: [{ organizationId: 'acme', userId: 'u1' }] });

@@ -27,6 +27,8 @@ export interface ApplyChoice extends SourceChoice, SessionChoice, Omit<EngineCho
 export interface AppliedResult extends CommandResult {
   applied: Applied;
   sum: Figures;
+  /** The records that were refused, or would be, for people. */
+  refusals: string;
   isVerifyWithdrawn: boolean;
 }
 
@@ -103,12 +105,13 @@ function reportOf(
   const late = sum.conflicts + sum.invalid - assessment.problems;
   const isFine = kind === 'applied' && (chosen.scope.onConflict !== 'abort' || late === 0);
   const writingSeconds = applied.writingMs / 1000;
+  const refusals = listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems);
   return {
     title: titleOf(applied, `run ${chosen.run} from ${chosen.source.name}`),
     parts: [
       table,
       whyAllRows === undefined ? '' : `All rows were read: ${whyAllRows}.`,
-      listIssues(issues, isWritten ? 'Refused:' : 'Problems:', problems),
+      refusals,
       listWarnings(issues),
       pruned === undefined || pruning === undefined
         ? ''
@@ -141,6 +144,7 @@ function reportOf(
     isInterrupted: kind === 'interrupted',
     applied,
     sum,
+    refusals,
     isVerifyWithdrawn,
   };
 }

@@ -86,12 +86,17 @@ function createLines({ out }: CliEnvironment): Report {
 
 function createReport({ out, err }: CliEnvironment, lag: number): Report {
   let isRefused = false;
+  /** What was last listed as refused: rounds that overlap read it again. */
+  let listed = '';
   return (round, appliedAt, result) => {
     const isFailed = typeof result === 'string';
     const error = isFailed ? result : result.error;
     // Once, rather than in every round until it is corrected.
     const isShown = !isFailed && (round === 1 || (error !== undefined && !isRefused));
     if (isShown) out(`${result.text}\n\n`);
+    else if (!isFailed && error === undefined && !['', listed].includes(result.refusals))
+      out(`${result.refusals}\n\n`);
+    if (!isFailed && (result.applied.assessment.isFull || result.refusals !== '')) listed = result.refusals;
     isRefused = !isFailed && error !== undefined;
     const behind = appliedAt === undefined ? '' : `; ${lagSince(appliedAt).toFixed(1)} s behind`;
     const start = `${formatInstant(Date.now())} round ${round}`;
