@@ -275,21 +275,22 @@ describe('apply --copy-pictures', () => {
     const tool = createTool();
     const place = newFolder();
     mkdirSync(join(place, 'u', '1'), { recursive: true });
-    for (const file of ['show', 'avatar.png', join('u', '1', 'avatar.png'), 'shared.png'])
+    for (const file of ['show', 'avatar.png', join('u', '1', 'avatar.png'), 'shared.png', 'both.png'])
       writeFileSync(join(place, file), png);
-    const urls = ['show?id=1', 'show?id=2', 'u/1/avatar.png', 'u/2/avatar.png', 'shared.png', 'shared.png'];
+    const paths = ['show?id=1', 'show?id=2', 'u/1/avatar.png', 'u/2/avatar.png', 'shared.png', 'shared.png'];
+    const absolute = [...paths, 'both.png'].map((path) => `https://old.example.com/${path}`);
     const folder = writeSource({
       organizations: [{ organizationId: 'acme' }],
-      profiles: urls.map((url, user) => ({
+      profiles: [...absolute, 'both.png'].map((profilePictureUrl, user) => ({
         organizationId: 'acme',
         userId: `u${user}`,
-        profilePictureUrl: `https://old.example.com/${url}`,
+        profilePictureUrl,
       })),
     });
     const call = await tool.json('apply', '--source', folder, '--copy-pictures', place);
-    expect(call.json).toMatchObject({ pictures: { copied: 3, failed: 3 } });
-    const kept = Object.entries(await pictures(tool)).filter(([, url]) => url.includes('old.example.com'));
-    expect(kept.map(([user]) => user)).toEqual(['u0', 'u1', 'u3']);
+    expect(call.json).toMatchObject({ pictures: { copied: 3, failed: 5 } });
+    const kept = Object.entries(await pictures(tool)).filter(([, url]) => !url.includes('/media/'));
+    expect(kept.map(([user]) => user)).toEqual(['u0', 'u1', 'u3', 'u6', 'u7']);
   });
 
   test('takes pictures from the root folder, too', async () => {
