@@ -8,7 +8,7 @@ import { runTool } from '../support/tools/admin.ts';
 import { openTestStore, startBridge, type TestBridge } from '../support/bridge.ts';
 import { createClient } from '../support/requests/client.ts';
 import { freshPrefix, startRedis, unusedPort } from '../support/redis.ts';
-import { createTestContext } from './context.ts';
+import { createTestContext } from './test-context.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { faultsIn } from '../support/store.ts';
 import { until } from '../support/until.ts';

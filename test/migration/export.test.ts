@@ -24,7 +24,7 @@ import { programOf } from '../support/run/program.ts';
 import { freshPrefix } from '../support/redis.ts';
 import { inSmallDisk, testWithMounts } from './small-disk.ts';
 import { thisProcess } from '../../src/lib/system/process-identity.ts';
-import { createTestContext } from './context.ts';
+import { createTestContext } from './test-context.ts';
 import { runTool } from '../support/tools/admin.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../support/tools/migrate.ts';
 import { revokeApiKey } from '../../src/redis/operator/api-keys.ts';

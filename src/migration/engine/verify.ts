@@ -12,7 +12,7 @@ import { describeDifferences, differencesOf, type Difference } from './compare/d
 import type { Extras } from './compare/extras.ts';
 import { differing, problems, subjectOf, type Reason } from '../context/issues.ts';
 import { byOrganization, normalizedIn, type Organization } from '../context/organizations.ts';
-import { withOrderedPool } from './ordered-pool.ts';
+import { withOrderedPool } from '../../lib/collections/ordered-pool.ts';
 import { migrateReadNames } from './scripts.ts';
 import { readProfiles } from './stored/read.ts';
 import { aboutStored } from './stored/scan.ts';

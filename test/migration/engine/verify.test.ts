@@ -13,7 +13,7 @@ import {
 import { listOrganizations } from '../../../src/redis/organizations.ts';
 import { openTestStore } from '../../support/store.ts';
 import { useTestStore } from '../../support/use-store.ts';
-import { withChosen } from '../context.ts';
+import { withChosen } from '../test-context.ts';
 import { createTool, writeSource } from '../../support/tools/migrate.ts';
 
 const store = await useTestStore();

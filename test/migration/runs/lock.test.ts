@@ -5,7 +5,7 @@ import { whileLocked } from '../../../src/migration/runs/lock.ts';
 import { closeRedis } from '../../../src/redis/connection/connect.ts';
 import { freshPrefix } from '../../support/redis.ts';
 import { openTestStore } from '../../support/store.ts';
-import { createTestContext } from '../context.ts';
+import { createTestContext } from '../test-context.ts';
 import { startProxied, testProxied } from '../proxied.ts';
 import { createTool, writeSource } from '../../support/tools/migrate.ts';
 

@@ -9,7 +9,7 @@ import type { Batch } from '../../sources/source.ts';
 import type { MigrationContext } from '../../context/context.ts';
 import { UsageError } from '../../errors.ts';
 import { subjectOf, type Reason } from '../../context/issues.ts';
-import { withOrderedPool, type OrderedPool } from '../ordered-pool.ts';
+import { withOrderedPool, type OrderedPool } from '../../../lib/collections/ordered-pool.ts';
 import type { Organization } from '../../context/organizations.ts';
 
 /** A record of the source, as it is read. */

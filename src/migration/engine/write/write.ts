@@ -2,7 +2,7 @@ import type { Decided } from '../../analysis/spool.ts';
 import type { OnConflict, Scope } from '../../sources/scope.ts';
 import type { MigrationContext } from '../../context/context.ts';
 import { subjectOf } from '../../context/issues.ts';
-import { withOrderedPool } from '../ordered-pool.ts';
+import { withOrderedPool } from '../../../lib/collections/ordered-pool.ts';
 import type { RoundKeeper } from '../round-keeper.ts';
 import { entriesToWrite, withoutUsername, type Assessed } from './entries.ts';
 import type { Pacer } from './pacer.ts';

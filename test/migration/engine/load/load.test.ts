@@ -10,7 +10,7 @@ import { applyRun } from '../../../../src/migration/engine/apply.ts';
 import { closeRedis } from '../../../../src/redis/connection/connect.ts';
 import { readRun, runKey } from '../../../../src/migration/runs/runs.ts';
 import { openTestStore } from '../../../support/bridge.ts';
-import { withChosen } from '../../context.ts';
+import { withChosen } from '../../test-context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
 import { startRedis } from '../../../support/redis.ts';
 import { createTool, ended, newFolder, writeSource, type Tool } from '../../../support/tools/migrate.ts';

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { organizationBase } from '../../../../src/redis/keys.ts';
 import { readProfiles } from '../../../../src/migration/engine/stored/read.ts';
 import { migrateReadProfiles } from '../../../../src/migration/engine/scripts.ts';
-import { createTestContext } from '../../context.ts';
+import { createTestContext } from '../../test-context.ts';
 import { createTool, writeSource } from '../../../support/tools/migrate.ts';
 import { useTestStore } from '../../../support/use-store.ts';
 

@@ -9,7 +9,7 @@ import {
 import { putRecords } from '../../../../src/migration/engine/write/put.ts';
 import { startRedis } from '../../../support/redis.ts';
 import { interceptCalls } from '../../../support/store.ts';
-import { createTestContext } from '../../context.ts';
+import { createTestContext } from '../../test-context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
 import { until } from '../../../support/until.ts';
 import { createTool, writeSource } from '../../../support/tools/migrate.ts';

@@ -7,7 +7,7 @@ import {
 } from '../../../../src/migration/engine/write/renames.ts';
 import { startBridge } from '../../../support/bridge.ts';
 import { freshPrefix } from '../../../support/redis.ts';
-import { createTestContext } from '../../context.ts';
+import { createTestContext } from '../../test-context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
 import { createTool, ended, writeSource } from '../../../support/tools/migrate.ts';
 import { faultsIn } from '../../../support/store.ts';

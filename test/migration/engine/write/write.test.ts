@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { applyRun } from '../../../../src/migration/engine/apply.ts';
 import { openTestStore } from '../../../support/store.ts';
-import { withChosen } from '../../context.ts';
+import { withChosen } from '../../test-context.ts';
 import { startProxied, testProxied } from '../../proxied.ts';
 import { createTool, writeSource } from '../../../support/tools/migrate.ts';
 
