@@ -120,7 +120,7 @@ function reportOf(
       pictures === undefined ? '' : describeCopied(pictures),
       isVerifyWithdrawn ? verifyWithdrawn : '',
     ],
-    afterSpeed: `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.`,
+    afterSpeed: isWritten ? `, ${writingSeconds} s of it writing; ${formatNumber(written)} written.` : '.',
     json: {
       state: kind,
       resumed: applied.isResumed,
