@@ -28,7 +28,7 @@ export async function openCsv(
   const columns = await readColumns(file, parseFile(file, delimiter).parsed, fields);
   const readRow = createRowReader(columns);
   return async function* (options) {
-    const { parsed, progress } = parseFile(file, delimiter);
+    const { parsed, progress, lastByte } = parseFile(file, delimiter);
     const batch = createBatchBuilder(file.entity, options, (line: number) => `${file.name}:${line}`);
     // The header was read when the file was opened.
     await parsed.next();
@@ -38,9 +38,13 @@ export async function openCsv(
       else batch.add(readRow(cells), widthOf(record), info.lines);
       if (batch.isFull) yield batch.cut(progress());
     }
-    yield batch.cut(1);
+    yield { ...batch.cut(1), warnings: endsRow.has(lastByte()) ? [] : [`${file.name} ${openEnd}`] };
   };
 }
+
+/** Bytes after which a row is whole: a line break, or the quote that closes its last cell. */
+const endsRow: ReadonlySet<number | undefined> = new Set(Buffer.from('\r\n"'));
+const openEnd = 'does not end with a line break: check that its last cell was not cut short';
 
 async function readColumns(
   { entity, name: where }: DataFile,
@@ -92,6 +96,13 @@ function decodeCells(cells: readonly string[], columns: Columns): string[] | str
 /** Parses the bytes as Latin-1: the parser would silently replace what is not valid UTF-8. */
 function parseFile(file: DataFile, delimiter: string) {
   const { chunks, progress } = openFile(file);
+  let last: number | undefined;
+  const noted = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
+      last = chunk.at(-1);
+      yield chunk;
+    }
+  };
   let faultyLine = 0;
   const parser = parse({
     delimiter,
@@ -115,8 +126,8 @@ function parseFile(file: DataFile, delimiter: string) {
       return undefined;
     },
   });
-  pipeline(Readable.from(chunks, { objectMode: false }), parser, () => {});
-  return { parsed: withSourceErrors(file, parser), progress };
+  pipeline(Readable.from(noted(), { objectMode: false }), parser, () => {});
+  return { parsed: withSourceErrors(file, parser), progress, lastByte: () => last };
 }
 
 const faults: Readonly<Record<string, string>> = {

@@ -493,6 +493,21 @@ describe('a CSV file', () => {
     expect(await messageOf(() => profiles())).toMatch(/^SourceError: profiles\.csv is UTF-16/);
   });
 
+  test.each([
+    ['u1,bob\n', 0],
+    ['u1,bob\r', 0],
+    ['u1,"bob"', 0],
+    ['u1,bo', 1],
+  ])('that ends in %j has %d warnings that it may have been cut short', async (end, count) => {
+    await put('profiles.csv', `organizationId,userId,username\nacme,${end}`);
+    const warnings: string[] = [];
+    for await (const batch of (await openSource(folder)).read('profiles', { size: 500 }))
+      warnings.push(...(batch.warnings ?? []));
+    const expected =
+      'profiles.csv does not end with a line break: check that its last cell was not cut short';
+    expect(warnings).toEqual(Array.from({ length: count }, () => expected));
+  });
+
   test('with fields, reads the columns they name and ignores the others', async () => {
     await put('profiles.csv', 'id,x,tenant,display name,x,"a;b;c;d;e;f"\n1,,acme,Zoë,,\n');
     const yaml =
