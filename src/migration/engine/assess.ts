@@ -1,6 +1,5 @@
 import { decideDuplicates } from '../analysis/duplicates.ts';
 import { decideNames } from '../analysis/names.ts';
-import type { Outcome } from '../context/outcomes.ts';
 import { createSpool, type Spool } from '../analysis/spool.ts';
 import { namespaceOf } from '../analysis/identity.ts';
 import { settleAll } from '../../lib/collections/settle-all.ts';
@@ -47,9 +46,6 @@ export async function assessSource(
   const { issues, progress, signal } = context;
   const spool = createSpool(context.workspace);
   const extras = createExtras(context, scope, run);
-  /** Whether there is nothing to do about a record with this outcome. */
-  const isSettled = (outcome: Outcome): boolean =>
-    outcome === 'unchanged' || (!isVerifying && (outcome === 'kept' || outcome === 'newer'));
   const compare = async (entity: Entity, items: readonly Item[]): Promise<void> => {
     if (items.length === 0) return;
     if (isVerifying || isPruning)
@@ -99,7 +95,7 @@ export async function assessSource(
     extras,
     /** What a prune is to remove. */
     pruning,
-    isSettled,
+    isVerifying,
   };
 }
 

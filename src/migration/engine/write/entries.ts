@@ -9,8 +9,8 @@ import { putRecords } from './put.ts';
 /** Records that were compared with Redis, with the decisions on them. */
 export interface Assessed {
   readonly spool: Spool;
-  /** Whether there is nothing to do about a record with this outcome. */
-  readonly isSettled: (outcome: Outcome) => boolean;
+  /** Whether to include records that differ but stay as they are in Redis. */
+  readonly isVerifying: boolean;
 }
 
 /**
@@ -32,8 +32,10 @@ export async function* entriesToWrite(
 /** Warns of denied names as well: here it is known which records are left out or lose their names. */
 function* acceptedEntries(
   { tallies, issues }: MigrationContext,
-  { spool, isSettled }: Assessed,
+  { spool, isVerifying }: Assessed,
 ): Generator<Decided> {
+  const isSettled = (outcome: Outcome): boolean =>
+    outcome === 'unchanged' || (!isVerifying && (outcome === 'kept' || outcome === 'newer'));
   for (const entry of spool.entries()) {
     const { entity, where, outcome, decision, isDenied, record } = entry;
     if (isDenied === true && entity === 'profiles' && decision === undefined)
