@@ -48,7 +48,8 @@ export function nextRound(
   const same = last?.selection === selection ? last : undefined;
   const isResumed = same !== undefined && same.finishedAt === undefined;
   const whyFull = whyFullRound(choice, last);
-  const since = whyFull === undefined ? changedSince(choice, last, same) : undefined;
+  const changedSince = isResumed ? same.since : newSince(choice, last, same?.highWater);
+  const since = whyFull === undefined ? changedSince : undefined;
   const round: RoundState = {
     source: source.name,
     fingerprint,
@@ -126,16 +127,15 @@ function whyNotSince(
     : 'the database does not say when its oldest open transaction began';
 }
 
-/** From when on a round that need not be a full one reads what changed, ms since 1970; undefined for all rows. */
-function changedSince(
+/** From when on a new round that need not be a full one reads what changed, ms since 1970; undefined for all rows. */
+function newSince(
   { fullEvery }: RoundChoice,
   last: RoundState | undefined,
-  same: RoundState | undefined,
+  highWater = 0,
 ): number | undefined {
-  if (same !== undefined && same.finishedAt === undefined) return same.since;
   // Rows that were refused may be fine by now, however old they are.
   const retriesRefused = fullEvery === undefined && last?.refused !== 0;
-  const since = retriesRefused ? 0 : (same?.highWater ?? 0) - overlap;
+  const since = retriesRefused ? 0 : highWater - overlap;
   return since > 0 ? since : undefined;
 }
 
