@@ -89,21 +89,26 @@ function createReport({ out, err }: CliEnvironment, lag: number): Report {
   /** What was last listed as refused: rounds that overlap read it again. */
   let listed = '';
   return (round, appliedAt, result) => {
-    const isFailed = typeof result === 'string';
-    const error = isFailed ? result : result.error;
-    // Once, rather than in every round until it is corrected.
-    const isShown = !isFailed && (round === 1 || (error !== undefined && !isRefused));
-    if (isShown) out(`${result.text}\n\n`);
-    else if (!isFailed && error === undefined && !['', listed].includes(result.refusals))
-      out(`${result.refusals}\n\n`);
-    if (!isFailed && (result.applied.assessment.isFull || result.refusals !== '')) listed = result.refusals;
-    isRefused = !isFailed && error !== undefined;
     const behind = appliedAt === undefined ? '' : `; ${lagSince(appliedAt).toFixed(1)} s behind`;
     const start = `${formatInstant(Date.now())} round ${round}`;
-    if (!isFailed && error === undefined) out(`${start}: ${describeRound(result)}${behind}\n`);
-    else if (appliedAt !== undefined)
-      err.write(`${start}: ${error ?? ''}${behind}; trying again in ${lag / 1000} s\n`);
-    if (!isFailed && !isShown && result.isVerifyWithdrawn) out(`${start}: ${verifyWithdrawn}\n`);
+    const reportFailure = (error: string): void =>
+      void err.write(`${start}: ${error}${behind}; trying again in ${lag / 1000} s\n`);
+    if (typeof result === 'string') {
+      isRefused = false;
+      reportFailure(result);
+      return;
+    }
+    const { error, refusals, applied } = result;
+    // Once, rather than in every round until it is corrected.
+    const isShown = round === 1 || (error !== undefined && !isRefused);
+    const hasOtherRefusals = error === undefined && refusals !== '' && refusals !== listed;
+    if (isShown) out(`${result.text}\n\n`);
+    else if (hasOtherRefusals) out(`${refusals}\n\n`);
+    if (applied.assessment.isFull || refusals !== '') listed = refusals;
+    isRefused = error !== undefined;
+    if (error === undefined) out(`${start}: ${describeRound(result)}${behind}\n`);
+    else if (appliedAt !== undefined) reportFailure(error);
+    if (!isShown && result.isVerifyWithdrawn) out(`${start}: ${verifyWithdrawn}\n`);
   };
 }
 
